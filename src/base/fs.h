@@ -1,0 +1,76 @@
+/* fs.h - files: mapping, whole reads, durable writes, atomic replacement, locks, listing.
+ *
+ * Durability rules used by every writer of the program:
+ *   - a new file under a name nobody refers to yet: fl_sink_open, fl_sink_write, fl_sink_close
+ *     (which fsyncs), then fl_fs_sync_dir;
+ *   - replacing a file that is referred to: fl_fs_replace (temporary file beside it, fsync, rename,
+ *     fsync of the folder): a reader sees the old content or the new, whole.
+ * A failed write removes what it began and reports the reason (a full disk by that name).
+ */
+#ifndef FL_BASE_FS_H
+#define FL_BASE_FS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+typedef struct fl_map {
+  const uint8_t *data; /* read-only private mapping; an empty file maps to data = "", size = 0 */
+  size_t size;
+} fl_map;
+
+int fl_map_open(fl_map *out, const char *path, fl_err *err);
+void fl_map_close(fl_map *m);
+/* Tells the system that [offset, offset + size) is not needed soon (resident memory goes down). */
+void fl_map_drop(const fl_map *m, size_t offset, size_t size);
+
+/* Reads a whole regular file into *out (emptied first). More than max_bytes: FL_EINPUT that names
+ * the limit. Missing: FL_ENOENT. */
+int fl_fs_read(fl_buf *out, const char *path, size_t max_bytes, fl_err *err);
+
+typedef struct fl_sink fl_sink;
+/* Creates or truncates `path` for writing, buffered. */
+int fl_sink_open(fl_sink **out, const char *path, fl_err *err);
+/* Errors stick; the first is reported by close. Returns the sticking code. */
+int fl_sink_write(fl_sink *s, const void *data, size_t n_bytes);
+/* Flushes, fsyncs, closes. On any failure the file is removed. Always frees `s`. */
+int fl_sink_close(fl_sink *s, fl_err *err);
+/* Closes and removes the file. */
+void fl_sink_abandon(fl_sink *s);
+
+int fl_fs_replace(const char *path, const void *data, size_t n_bytes, fl_err *err);
+/* Opens a sink on a fresh temporary file beside `path`; fl_fs_commit_temp closes it, renames it to
+ * `path` and syncs the folder. The way to replace large files. */
+int fl_fs_open_temp(fl_sink **out, const char *path, fl_err *err);
+int fl_fs_commit_temp(fl_sink *s, const char *path, fl_err *err);
+
+int fl_fs_sync_dir(const char *dir, fl_err *err);
+int fl_fs_mkdir(const char *path, fl_err *err); /* with parents; existing folder is FL_OK */
+bool fl_fs_exists(const char *path);
+bool fl_fs_is_dir(const char *path);
+int fl_fs_remove(const char *path); /* missing is FL_OK */
+int fl_fs_size(uint64_t *out, const char *path, fl_err *err);
+/* dir + "/" + name, allocated. */
+char *fl_fs_join(const char *dir, const char *name);
+/* True for a plain file name: not empty, no '/', no NUL, neither "." nor "..", at most 255 bytes. */
+bool fl_fs_is_plain_name(const char *name);
+
+/* Names of a folder's entries in byte order, without "." and "..". fl_fs_list_free frees both. */
+int fl_fs_list(char ***names, size_t *n, const char *dir, fl_err *err);
+void fl_fs_list_free(char **names, size_t n);
+
+/* An exclusive advisory lock (flock) on `path`, created if missing; FL_EBUSY with the pid of the
+ * holder where it is known. The lock goes with the process, crash included. */
+typedef struct fl_lock fl_lock;
+int fl_lock_take(fl_lock **out, const char *path, fl_err *err);
+void fl_lock_drop(fl_lock *l);
+
+double fl_now_s(void);      /* monotonic seconds */
+double fl_wall_s(void);     /* seconds since 1970, UTC */
+size_t fl_peak_rss_bytes(void);
+size_t fl_rss_bytes(void);
+
+#endif

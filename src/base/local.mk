@@ -1,0 +1,15 @@
+noinst_LIBRARIES += src/libflbase.a
+src_libflbase_a_CFLAGS = $(AM_CFLAGS) $(CJSON_CFLAGS) $(XXHASH_CFLAGS)
+src_libflbase_a_SOURCES = \
+	src/base/buf.c src/base/buf.h \
+	src/base/err.c src/base/err.h \
+	src/base/events.c src/base/events.h \
+	src/base/fs.c src/base/fs.h \
+	src/base/hash.c src/base/hash.h \
+	src/base/json.c src/base/json.h \
+	src/base/log.c src/base/log.h \
+	src/base/mem.c src/base/mem.h \
+	src/base/rng.c src/base/rng.h \
+	src/base/units.c src/base/units.h \
+	src/base/utf8.c src/base/utf8.h
+BASE_LIBS = src/libflbase.a $(CJSON_LIBS) $(XXHASH_LIBS)

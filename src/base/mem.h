@@ -1,0 +1,58 @@
+/* mem.h - every allocation of the program goes through here.
+ *
+ * Sizes are products that are checked; a failed or overflowing request gives NULL, never a short
+ * block. All blocks are released with fl_free(). Test hooks: a fault after N allocations, and a
+ * guard that counts allocations made while a hot path (a decoding or training step) runs.
+ */
+#ifndef FL_BASE_MEM_H
+#define FL_BASE_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FL_ALIGN 64 /* bytes; one cache line, one AVX-512 vector */
+
+void *fl_malloc(size_t n_bytes) __attribute__((malloc, warn_unused_result));
+void *fl_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+void *fl_reallocarray(void *p, size_t n, size_t size) __attribute__((warn_unused_result));
+/* FL_ALIGN-aligned and zeroed. */
+void *fl_aligned_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+char *fl_strdup(const char *s) __attribute__((malloc, warn_unused_result));
+char *fl_strndup(const char *s, size_t n) __attribute__((malloc, warn_unused_result));
+char *fl_asprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2), warn_unused_result));
+void fl_free(void *p);
+
+/* *out = a * b (or a + b); false and *out unset on overflow. */
+static inline bool fl_mul_size(size_t a, size_t b, size_t *out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool fl_add_size(size_t a, size_t b, size_t *out) {
+  return !__builtin_add_overflow(a, b, out);
+}
+
+/* An arena: one block sized before use, carved in FL_ALIGN steps, reset as a whole.
+ * fl_arena_take() returns zeroed? NO: uninitialised memory; NULL when the block is used up.
+ * Measuring: an arena with base == NULL and cap == SIZE_MAX hands out NULL but counts `used`
+ * (fl_arena_measure()), so that one carve function both sizes and lays out a workspace. */
+typedef struct fl_arena {
+  uint8_t *base;
+  size_t cap, used, high;
+  bool measuring;
+} fl_arena;
+
+int fl_arena_init(fl_arena *a, size_t n_bytes); /* FL_OK or FL_ENOMEM */
+void fl_arena_measure(fl_arena *a);
+void *fl_arena_take(fl_arena *a, size_t n, size_t size);
+void fl_arena_reset(fl_arena *a);
+void fl_arena_release(fl_arena *a);
+
+/* Test hooks (thread-local). fl_mem_fault_after(n): the n-th allocation from now fails, and every
+ * later one, until fl_mem_fault_after(0). */
+void fl_mem_fault_after(size_t n);
+/* Between enter and leave (they nest) allocations of this thread are counted as hits. */
+void fl_mem_guard_enter(void);
+void fl_mem_guard_leave(void);
+size_t fl_mem_guard_hits(void);
+
+#endif

@@ -1,0 +1,1 @@
+# cartridge: sources of this layer

@@ -1,0 +1,1 @@
+# commands: sources of this layer

@@ -1,0 +1,1 @@
+# edge: sources of this layer

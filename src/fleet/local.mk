@@ -1,0 +1,1 @@
+# fleet: sources of this layer

@@ -1,0 +1,1 @@
+# formats: sources of this layer

@@ -1,0 +1,1 @@
+# model: sources of this layer

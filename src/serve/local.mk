@@ -1,0 +1,1 @@
+# serve: sources of this layer

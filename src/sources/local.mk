@@ -1,0 +1,1 @@
+# sources: sources of this layer

@@ -1,0 +1,1 @@
+# study: sources of this layer

@@ -1,0 +1,1 @@
+# text: sources of this layer

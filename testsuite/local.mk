@@ -1,0 +1,18 @@
+# Tests. One program a layer (its check_<module>.c files and a layer_<layer>.c that lists them),
+# linked whole-archive with its own layer and those left of it: an upward call does not link.
+AM_TESTS_ENVIRONMENT = FIXTURES='$(abs_srcdir)/fixtures'; export FIXTURES; \
+	FLOTILLA='$(abs_builddir)/flotilla'; export FLOTILLA; \
+	SRCDIR='$(abs_srcdir)'; export SRCDIR;
+include $(srcdir)/testsuite/base.mk
+include $(srcdir)/testsuite/formats.mk
+include $(srcdir)/testsuite/text.mk
+include $(srcdir)/testsuite/sources.mk
+include $(srcdir)/testsuite/kernels.mk
+include $(srcdir)/testsuite/model.mk
+include $(srcdir)/testsuite/cartridge.mk
+include $(srcdir)/testsuite/study.mk
+include $(srcdir)/testsuite/train.mk
+include $(srcdir)/testsuite/fleet.mk
+include $(srcdir)/testsuite/serve.mk
+include $(srcdir)/testsuite/cli.mk
+include $(srcdir)/testsuite/tui.mk
