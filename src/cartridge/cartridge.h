@@ -1,0 +1,57 @@
+/* cartridge.h - trained key/value rows that stand for one document.
+ *
+ * Rows [n_rows, kv_heads, head_dim] f32 per layer that owns K/V, position-major; keys after
+ * q/k-norm and RoPE at positions 0..n_rows-1, values raw. Rows before `frozen` (the sink) are never
+ * trained; they are the first rows of the same arrays. Layers that share another layer's K/V have
+ * k == v == NULL. arXiv 2506.06266, section 3.
+ */
+#ifndef FL_CARTRIDGE_CARTRIDGE_H
+#define FL_CARTRIDGE_CARTRIDGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "model/kv.h"
+#include "model/pass.h"
+
+typedef struct fl_rows { /* one set of per-layer arrays: rows, a gradient, a moment */
+  size_t n_layers, n_rows;
+  size_t *width;       /* [n_layers] kv_heads * head_dim; 0 where the layer owns no rows */
+  float **k, **v;      /* [n_layers] -> [n_rows, kv_heads, head_dim]; NULL where width is 0 */
+  float *block;        /* the one allocation behind them */
+  size_t n_values;     /* floats in block */
+} fl_rows;
+
+int fl_rows_init(fl_rows *r, const fl_hparams *hp, size_t n_rows, fl_err *err); /* zeroed */
+void fl_rows_release(fl_rows *r);
+
+typedef struct fl_cartridge {
+  fl_rows rows;
+  size_t frozen;          /* <= rows.n_rows - 1 */
+  uint64_t steps;         /* optimizer steps since birth */
+} fl_cartridge;
+
+void fl_cartridge_release(fl_cartridge *c);
+
+/* Birth: the model's own K/V over the system message that wraps the document:
+ * head ids (up to and with "<document>\n"), document ids, tail ids ("\n</document>" and the turn's
+ * close). Longer than p: cut to p with the closing ids kept; shorter: a cartridge of its own length.
+ * frozen >= length is FL_EINPUT. pool: f32. */
+int fl_cartridge_birth(fl_cartridge *out, fl_pass *pass, fl_kv_pool *pool, const char *doc,
+                       size_t doc_len, size_t p, size_t frozen, fl_err *err);
+/* From a capture: rows [first, first + n) of a sequence. */
+int fl_cartridge_capture(fl_cartridge *out, const fl_hparams *hp, const fl_seq *seq, size_t first,
+                         size_t n, size_t frozen, fl_err *err);
+/* The ids of the wrapped system message of a text (what birth and self-study both use), cut to
+ * max_ids (0: whole) with the closing ids kept. */
+int fl_wrapped_system(fl_ids *out, const fl_model *m, const char *doc, size_t doc_len,
+                      size_t max_ids, fl_err *err);
+
+/* Appends the parts' rows to seq in order (composition). Geometry must fit: FL_EINPUT. */
+int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_err *err);
+/* FL_EINPUT with a sentence unless the rows fit the model's layers. */
+int fl_cartridge_fits(const fl_cartridge *c, const fl_hparams *hp, const char *what, fl_err *err);
+
+#endif

@@ -1,0 +1,88 @@
+/* pass.h - running rows through the model: forward, logits, loss, backward.
+ *
+ * A pass is a workspace of a size fixed at birth (one arena) and the only thing that computes. One
+ * call of fl_pass_forward takes spans: for each, `n_rows` new tokens of one sequence, which are
+ * appended to it (room is reserved by the call, before computing). Any mixture is fine: many
+ * sequences with one row each (batched decoding), one with many rows (prefill), packed training
+ * sequences with a prefix each. The row rule holds: what a row gives does not depend on the others.
+ *
+ * Recording (`record`) keeps what the backward needs: the layer inputs and, unless `checkpoint`,
+ * the inner activations too; with `checkpoint` each layer is run again in the backward, to the
+ * same bits. The gradient goes to K/V rows that stood in the sequence before the pass (the prefix);
+ * weights get none. Method: cartridges, arXiv 2506.06266, section 3.
+ *
+ * No function here allocates except fl_pass_new and the page reservation in fl_pass_forward.
+ */
+#ifndef FL_MODEL_PASS_H
+#define FL_MODEL_PASS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "kernels/loss.h"
+#include "kernels/team.h"
+#include "model/kv.h"
+#include "model/model.h"
+
+typedef struct fl_pass fl_pass;
+
+typedef struct fl_pass_options {
+  size_t max_rows;     /* new rows in one forward, all spans together */
+  size_t max_spans;
+  size_t max_out_rows; /* rows in one fl_pass_logits or fl_pass_loss call; 0: max_spans */
+  size_t max_prefix;   /* record only: longest prefix of a span in rows */
+  bool record, checkpoint;
+} fl_pass_options;
+
+int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_options *opt,
+                fl_err *err);
+void fl_pass_free(fl_pass *p);
+size_t fl_pass_bytes(const fl_pass *p);
+size_t fl_pass_max_rows(const fl_pass *p);
+fl_team *fl_pass_team(const fl_pass *p);
+const fl_model *fl_pass_model(const fl_pass *p);
+
+typedef struct fl_span {
+  fl_seq *seq;
+  const int32_t *tokens;
+  size_t n_rows;       /* >= 1 */
+} fl_span;
+
+/* Rows are numbered 0.. over the spans in order. Positions past the model's context, ids outside
+ * the vocabulary or more rows than max_rows: FL_EINPUT/FL_EFULL and no sequence changed. */
+int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err);
+/* Runs `n` tokens through in slices of max_rows; the pass then holds the last slice, whose last row
+ * is number *last_row. Not for recording passes. */
+int fl_pass_prefill(fl_pass *p, fl_seq *seq, const int32_t *tokens, size_t n, size_t *last_row,
+                    fl_err *err);
+
+/* logits [n, n_vocab] of the given rows of the last forward (soft cap applied). */
+void fl_pass_logits(fl_pass *p, const size_t *rows, size_t n, float *logits);
+/* out [n, d_model]: hidden state after the final norm. */
+void fl_pass_hidden(fl_pass *p, const size_t *rows, size_t n, float *out);
+
+/* Training. Returns the sum over the rows of the distillation loss (not scaled) and keeps the
+ * gradient of `scale` x that sum for the backward. rows ascending, at most max_out_rows. */
+double fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
+                    float scale);
+
+/* Where the gradient of a span's prefix rows goes: consecutive parts from row 0 on. The first `skip`
+ * rows of a part get none (frozen). dk[layer], dv[layer]: [n_rows - skip, kv_heads, head_dim], += ;
+ * NULL for layers without rows of their own, or dk == NULL for a part that is not trained. */
+typedef struct fl_grad_part {
+  size_t n_rows, skip;
+  float *const *dk;
+  float *const *dv;
+} fl_grad_part;
+typedef struct fl_grad_span {
+  const fl_grad_part *parts;
+  size_t n_parts;
+} fl_grad_span;
+
+/* After fl_pass_loss: one entry per span of the forward. Contributions are added in span order, so
+ * packing spans into one pass or running them one by one gives the same bits. */
+void fl_pass_backward(fl_pass *p, const fl_grad_span *grads);
+
+#endif

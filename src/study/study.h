@@ -1,0 +1,87 @@
+/* study.h - self-study: conversations about chunks of a document, made by the model itself.
+ *
+ * Bot A sees the system message with the chunk and a seed instruction and writes one request; bot B
+ * sees the same system message and the request and answers. The teacher's probabilities come from
+ * bot B's own pass. arXiv 2506.06266, section 4; rejection and redraw: flotilla-concepts(7).
+ */
+#ifndef FL_STUDY_STUDY_H
+#define FL_STUDY_STUDY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/events.h"
+#include "model/generate.h"
+#include "model/pass.h"
+
+typedef struct fl_study_options {
+  size_t chunk_min, chunk_max; /* tokens */
+  size_t top_k;
+  double top_mass;
+  size_t max_q, max_a;         /* tokens */
+  double temperature;          /* bot A; 0.6 */
+  uint64_t seed;
+} fl_study_options;
+
+enum { FL_N_SEED_KINDS = 7 };
+typedef struct fl_seed_kind { const char *kind, *text; } fl_seed_kind;
+extern const fl_seed_kind fl_seed_kinds[FL_N_SEED_KINDS];
+
+/* A document as study sees it. Token offsets map to byte offsets so that a chunk is a byte range. */
+typedef struct fl_doc_text {
+  const char *text;
+  size_t len;
+  size_t n_tokens;
+  const uint32_t *token_end;   /* [n_tokens] byte offset after token i, at a UTF-8 boundary */
+} fl_doc_text;
+
+/* Teacher targets of a conversation, ragged. */
+typedef struct fl_targets {
+  size_t n_rows;
+  uint32_t *first;   /* [n_rows + 1] */
+  int32_t *id;       /* [first[n_rows]] */
+  float *prob;
+} fl_targets;
+
+/* One conversation, ready for the student. Owned by the caller (fl_conv_release). */
+typedef struct fl_conv {
+  fl_ids tokens;      /* user turn, opener, answer (and end of turn if B stopped by itself) */
+  uint32_t *sup;      /* [targets.n_rows] index in tokens whose output predicts the target */
+  fl_targets targets;
+  uint32_t kind;      /* index in fl_seed_kinds */
+  size_t first, end;  /* chunk span in document tokens */
+  char *request, *answer;
+} fl_conv;
+void fl_conv_release(fl_conv *c);
+
+/* What to make: pure function of (seed, document, round, conversation). */
+typedef struct fl_conv_plan {
+  uint32_t doc, round, conv;   /* keys of the random streams; doc also labels events */
+  uint32_t draw;               /* how many conversations of this document were made before: the
+                                  stratum of chunk and seed kind follows from it */
+} fl_conv_plan;
+
+/* Counts over a call, for logging. */
+typedef struct fl_study_stats {
+  size_t gen_tokens, prefill_tokens, rejected, skipped;
+  double gen_s;
+} fl_study_stats;
+
+/* The chunk of a plan: stratified over the document (flotilla-concepts(7)), half-open token span. */
+void fl_study_chunk(const fl_study_options *o, const fl_doc_text *doc, const fl_conv_plan *plan,
+                    size_t *first, size_t *end);
+
+/* Makes n conversations in lockstep batches. docs[i] is the text of plan i. ok[i] tells whether
+ * conversation i came out (up to three redraws each, then skipped); failures never end a run.
+ * pass: not recording, max_spans >= n, wide enough for the prompts to be cut into slices. */
+int fl_study_make(fl_conv *out, bool *ok, const fl_conv_plan *plans, const fl_doc_text *const *docs,
+                  size_t n, const fl_study_options *o, fl_pass *pass, fl_kv_pool *pool,
+                  fl_events *log, fl_study_stats *stats, fl_err *err);
+
+/* Rows the generation of one conversation may take at most (for sizing a pool). */
+size_t fl_study_max_rows(const fl_study_options *o);
+
+#endif

@@ -1,0 +1,62 @@
+/* step.h - one optimizer step of a round: several conversations, each behind its visible cartridges.
+ *
+ * The loss is the mean over the group's supervised positions. The gradient of a cartridge is the sum
+ * over conversations in order (fixed, so packing, flat passes and ranks give the same bits). Every
+ * cartridge that was visible to any conversation takes one Adam step.
+ */
+#ifndef FL_TRAIN_STEP_H
+#define FL_TRAIN_STEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cartridge/adam.h"
+#include "cartridge/cartridge.h"
+#include "study/study.h"
+
+/* One resident cartridge as the trainer sees it; arrays belong to the fleet. */
+typedef struct fl_trainee {
+  fl_cartridge *cart;
+  fl_adam *adam;
+  fl_rows *grad;      /* scratch of the trainable rows' shape */
+} fl_trainee;
+
+typedef struct fl_step_conv {
+  const fl_conv *conv;
+  const size_t *parts;  /* indices of trainees in the order they stand in the prefix */
+  size_t n_parts;
+} fl_step_conv;
+
+typedef struct fl_step_options {
+  double lr, clip;      /* clip 0: off; global norm per cartridge */
+  size_t warmup;
+  bool pack;            /* false: one pass per conversation */
+} fl_step_options;
+
+typedef struct fl_step_result {
+  double loss;          /* nats per supervised position */
+  double grad_norm;     /* L2 over all visible cartridges */
+  size_t n_sup, n_rows;
+  double student_s, opt_s;
+} fl_step_result;
+
+typedef struct fl_stepper fl_stepper; /* recording pass and scratch, sized at birth */
+typedef struct fl_stepper_limits {
+  size_t max_convs, max_conv_rows, max_sup, max_prefix, max_parts;
+  bool checkpoint, pack;
+} fl_stepper_limits;
+
+int fl_stepper_new(fl_stepper **out, const fl_model *m, fl_team *team, const fl_stepper_limits *l,
+                   fl_err *err);
+void fl_stepper_free(fl_stepper *s);
+
+int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
+            size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err);
+/* Loss only (held-out), nothing changes. */
+int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
+                 const fl_step_conv *convs, size_t n_convs, double *loss, size_t *n_sup, fl_err *err);
+/* Gradients only, for gates and tests: trainees' grad is filled, no optimizer step. */
+int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
+                 size_t n_convs, fl_step_result *r, fl_err *err);
+
+#endif
