@@ -1,0 +1,173 @@
+/* fleet.h - a folder of cartridges: created, trained, resumed, searched, asked.
+ *
+ * One writer at a time (lock file). Everything on disk belongs to a generation; the rename of
+ * fleet.json is the only commit point: manifest.h. Who is in memory: residency.h. Retrieval:
+ * retrieval.h. This header is what the commands and the server use.
+ */
+#ifndef FL_FLEET_FLEET_H
+#define FL_FLEET_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/events.h"
+#include "base/json.h"
+#include "cartridge/cartridge.h"
+#include "model/generate.h"
+#include "model/model.h"
+#include "sources/source.h"
+#include "study/study.h"
+
+/* Every training flag; defaults in fl_train_options_default(). Ranges: fl_train_options_check(). */
+typedef struct fl_train_options {
+  size_t p, frozen;                 /* rows of a cartridge; never-trained rows at its start */
+  size_t budget;                    /* resident cartridges */
+  uint64_t budget_bytes;            /* 0: no limit beside `budget` */
+  size_t rotate_every;              /* rounds; 0: never */
+  double evict_frac;                /* of the residents, rounded up */
+  size_t warmup;
+  double p_iso;
+  size_t distract_max;
+  size_t rounds;                    /* to run now (beyond those done) */
+  size_t accum;                     /* conversations a round */
+  double lr, clip;
+  size_t chunk_min, chunk_max;
+  size_t top_k;
+  double top_mass;
+  size_t max_q, max_a;
+  uint64_t seed;
+  size_t embed_chunk;
+  double replay;                    /* mean uses of a conversation, >= 1 */
+  size_t save_every;                /* rounds; 0: only at the end, at a signal and at rotation */
+  size_t eval_every;                /* rounds between held-out evaluations; 0: start and end only */
+  size_t heldout;                   /* conversations a document, fixed at birth; 0: none */
+  bool checkpoint, pack;
+  fl_kv_type gen_kv;                /* cache type of generation */
+} fl_train_options;
+
+void fl_train_options_default(fl_train_options *o);
+/* FL_EUSAGE with a sentence that names the flag and its range. */
+int fl_train_options_check(const fl_train_options *o, fl_err *err);
+
+typedef struct fl_fleet fl_fleet;
+
+/* What a document is, for listings. Strings belong to the fleet. */
+typedef struct fl_doc_info {
+  uint32_t id;
+  const char *name, *hash;
+  size_t tokens, rows;
+  uint64_t steps;
+  bool resident;
+} fl_doc_info;
+
+/* How an existing folder and the documents given are reconciled. */
+typedef struct fl_open_options {
+  bool resume;            /* continue an existing fleet; without it an existing one is refused */
+  bool update;            /* retrain documents whose text changed (fresh rows); else refused by name */
+  bool allow_add;         /* documents not in the fleet join it (true for train) */
+  const char *const *remove; /* names to take out */
+  size_t n_remove;
+  const char *const *redo;   /* names whose files are damaged or missing: born again */
+  size_t n_redo;
+  const char *merge;      /* != NULL: one cartridge of this name for all documents together */
+  bool read_only;         /* ask, eval, info: no lock, no writing, documents not needed */
+} fl_open_options;
+
+/* Hooks: all may be NULL. `poll` is called between steps and decoded tokens; it returns FL_OK to go
+ * on, FL_EINTR to finish the step, commit and stop. */
+struct fl_progress;
+typedef struct fl_train_hooks {
+  void *ctx;
+  int (*poll)(void *ctx);
+  /* After each round; text lines are the command's business. */
+  void (*progress)(void *ctx, const struct fl_progress *p);
+} fl_train_hooks;
+
+typedef struct fl_progress {
+  uint64_t round, rounds_total;     /* done, target */
+  const char *doc;
+  double loss, lr;
+  size_t tokens;
+  double round_s, elapsed_s, left_s;
+  const char *note;                 /* birth, index, rotation, saving: what is going on; or NULL */
+} fl_progress;
+
+/* Opens (creating, resuming, reconciling) the fleet in folder `dir` for `model`. docs may be NULL
+ * when read_only. opts: flags given; on resume the manifest's p, frozen, embed_chunk, seed win and
+ * a different explicit value is refused by the command. */
+int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *team,
+                  const fl_source_list *docs, const fl_train_options *opts,
+                  const fl_open_options *how, fl_err *err);
+void fl_fleet_close(fl_fleet *f);
+
+/* Births missing cartridges, builds the index, trains opts->rounds rounds, commits. FL_EINTR when a
+ * poll asked to stop (state saved). */
+int fl_fleet_train(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
+/* Builds or rebuilds the index and commits it. */
+int fl_fleet_index(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
+int fl_fleet_save(fl_fleet *f, const char *reason, fl_err *err);
+
+size_t fl_fleet_n_docs(const fl_fleet *f);
+void fl_fleet_doc(const fl_fleet *f, size_t i, fl_doc_info *out);
+int fl_fleet_find(const fl_fleet *f, const char *name, size_t *out); /* FL_ENOENT; exact name, or a
+                                                                       unique base name or stem */
+uint64_t fl_fleet_rounds(const fl_fleet *f);
+uint64_t fl_fleet_generation(const fl_fleet *f);
+fl_events *fl_fleet_events(fl_fleet *f);
+const fl_json *fl_fleet_manifest(const fl_fleet *f); /* the parsed fleet.json */
+fl_model *fl_fleet_model(const fl_fleet *f);
+
+/* Retrieval. Scores are cosines after centring. */
+typedef struct fl_rag_options {
+  size_t docs, chunks;   /* documents at most; pieces considered */
+  double floor;          /* documents whose best piece scores under it are dropped; -1: none */
+} fl_rag_options;
+typedef struct fl_hit { size_t doc; size_t chunk; double score; } fl_hit; /* doc: index in fleet */
+typedef struct fl_hits {
+  fl_hit *chunk;         /* best pieces, descending */
+  size_t n_chunks;
+  fl_hit *doc;           /* chosen documents with their best piece, in best-piece order */
+  size_t n_docs;
+  double margin;         /* best document's score minus the next one's (0 if only one) */
+} fl_hits;
+void fl_hits_release(fl_hits *h);
+/* FL_ENOENT when the fleet has no index. */
+int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
+                      fl_hits *out, fl_err *err);
+
+/* Answers. */
+typedef enum fl_arm { FL_ARM_CARTRIDGE, FL_ARM_BARE, FL_ARM_CONTEXT, FL_ARM_TEXT } fl_arm;
+const char *fl_arm_name(fl_arm a);
+typedef struct fl_ask_options {
+  fl_arm arm;
+  const size_t *docs;       /* documents (indices) to use; cartridge and context arms */
+  size_t n_docs;
+  const fl_hits *hits;      /* text arm: pieces whose text is read */
+  fl_sampling sampling;
+  uint64_t seed;
+  size_t max_new;
+  fl_kv_type kv;
+  const fl_source_list *sources; /* texts for the context and text arms; NULL: read from the names */
+  bool (*on_token)(void *ctx, const char *piece, size_t len); /* streaming; may be NULL; true stops */
+  void *ctx;
+} fl_ask_options;
+typedef struct fl_reply {
+  char *text;
+  size_t rows;              /* key/value rows held before the question */
+  size_t prompt_tokens, tokens;
+  double ttft_s, seconds;
+  fl_stop stop;
+} fl_reply;
+void fl_reply_release(fl_reply *r);
+int fl_fleet_ask(fl_fleet *f, const char *question, size_t len, const fl_ask_options *o,
+                 fl_reply *out, fl_err *err);
+
+/* A conversation with a fixed selection of documents: its sequence keeps its rows between turns. */
+typedef struct fl_chat fl_chat;
+int fl_chat_new(fl_chat **out, fl_fleet *f, const fl_ask_options *o, fl_err *err);
+int fl_chat_turn(fl_chat *c, const char *user, size_t len, fl_reply *out, fl_err *err);
+void fl_chat_free(fl_chat *c);
+
+#endif
