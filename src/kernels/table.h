@@ -1,0 +1,54 @@
+/* table.h - what a `const fl_kernels *` points to: the tables of one instruction-set level and the
+ * facts of BLIS's micro-kernel. Private to this folder.
+ *
+ * Every X_isa.c is compiled once per level, each time with FL_ISA defined as the level's name, and
+ * defines one const table through FL_ISA_TABLE: in pointwise_isa.c
+ *     const struct fl_pointwise_ops FL_ISA_TABLE(fl_pointwise_ops) = { ... };
+ * which gives fl_pointwise_ops_v3 in the build for v3. The struct is defined in pointwise_isa.h
+ * (likewise gemv_isa.h, attention_isa.h, attention_bwd_isa.h, loss_isa.h).
+ */
+#ifndef FL_KERNELS_TABLE_H
+#define FL_KERNELS_TABLE_H
+
+#include <stdbool.h>
+
+#include "kernels/blis.h"
+#include "kernels/kernels.h"
+
+#define FL_ISA_PASTE2(a, b) a##_##b
+#define FL_ISA_PASTE(a, b) FL_ISA_PASTE2(a, b)
+#define FL_ISA_TABLE(name) FL_ISA_PASTE(name, FL_ISA)
+
+struct fl_gemv_ops;
+struct fl_pointwise_ops;
+struct fl_attention_ops;
+struct fl_attention_bwd_ops;
+struct fl_loss_ops;
+
+struct fl_kernels {
+  const char *isa; /* "v3" */
+  const struct fl_gemv_ops *gemv;
+  const struct fl_pointwise_ops *pointwise;
+  const struct fl_attention_ops *attention;
+  const struct fl_attention_bwd_ops *attention_bwd;
+  const struct fl_loss_ops *loss;
+  fl_ukr ukr;          /* BLIS's micro-kernel */
+  bool few_rows_exact; /* the few-row route gives the micro-kernel's bits (fl_matmul_probe) */
+  char name[64];
+};
+
+/* The tables of every level, whichever of them this build has. */
+#define FL_ISA_DECLARE(level)                                        \
+  extern const struct fl_gemv_ops fl_gemv_ops_##level;               \
+  extern const struct fl_pointwise_ops fl_pointwise_ops_##level;     \
+  extern const struct fl_attention_ops fl_attention_ops_##level;     \
+  extern const struct fl_attention_bwd_ops fl_attention_bwd_ops_##level; \
+  extern const struct fl_loss_ops fl_loss_ops_##level;
+FL_ISA_DECLARE(ref)
+FL_ISA_DECLARE(v2)
+FL_ISA_DECLARE(v3)
+FL_ISA_DECLARE(v4)
+FL_ISA_DECLARE(neon)
+#undef FL_ISA_DECLARE
+
+#endif
