@@ -31,7 +31,7 @@ typedef struct fl_stream {
 
 typedef struct fl_generate_hooks {
   void *ctx;
-  /* Sees each row that decides a token, before penalties: logits [n_vocab] of stream i, the token
+  /* Sees each row that decides a token, as the model gave it: logits [n_vocab] of stream i, the token
    * taken, its index in the answer (0..; the stopping end token included). May be NULL. */
   void (*on_row)(void *ctx, size_t i, size_t index, const float *logits, int32_t token);
   /* After a token was committed; returning true ends the stream (FL_STOP_CALLER). May be NULL. */

@@ -25,8 +25,8 @@ typedef struct fl_sampling {
 typedef struct fl_sampler fl_sampler; /* scratch for one vocabulary; not shared between threads */
 int fl_sampler_new(fl_sampler **out, const fl_kernels *kern, size_t n_vocab, fl_err *err);
 void fl_sampler_free(fl_sampler *s);
-/* logits [n_vocab] are changed. recent[n_recent]: tokens so far, for the penalty. */
-int32_t fl_sampler_pick(fl_sampler *s, float *logits, const fl_sampling *p, const int32_t *recent,
+/* logits [n_vocab]. recent[n_recent]: tokens so far, for the penalty. */
+int32_t fl_sampler_pick(fl_sampler *s, const float *logits, const fl_sampling *p, const int32_t *recent,
                         size_t n_recent, fl_rng *rng);
 
 #endif

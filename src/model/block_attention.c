@@ -1,0 +1,228 @@
+/* block_attention.c - the attention half of a block, forward and backward.
+ *
+ *   h = norm(x);  [q k v] = h Wqkv^T (+ bias);  q, k: norm by head, rotary at the row's position;
+ *   k, v are written to the sequence's pages;  a = attention(q, pages);  x += [norm](a Wo^T)
+ */
+#include <string.h>
+
+#include "model/internal.h"
+
+fl_attn fl_layer_attn(const fl_pass *p, size_t layer, const fl_kv_pool *pool) {
+  const fl_hparams *hp = &p->model->hp;
+  const fl_layer_hparams *l = &hp->layer[layer];
+  const fl_kv_layer *kl = fl_kv_layer_at(pool, layer);
+  float scale = hp->attn_scale;
+  if (scale == 0) scale = (float)(1.0 / __builtin_sqrt((double)l->head_dim));
+  return (fl_attn){ .n_heads = l->n_heads, .kv_heads = l->kv_heads, .head_dim = l->head_dim,
+                    .k_offset = kl->k_offset, .v_offset = kl->v_offset,
+                    .kv_f16 = fl_kv_pool_type(pool) == FL_KV_F16, .scale = scale,
+                    .softcap = hp->attn_softcap, .window = l->window };
+}
+
+/* What the row functions below need to know. */
+typedef struct half {
+  size_t layer, q, kv, ld; /* columns of q, of k; row stride of qkv */
+  const fl_layer_hparams *l;
+  const fl_layer_weights *w;
+  fl_tape *t;
+  const float *raw;        /* backward: the tape's qkv */
+  const size_t *kv_first;  /* backward: a span's first row in dk/dv */
+  const float *dk, *dv;    /* backward: rows of K/V gradients of all spans */
+} half;
+
+static half half_of(fl_pass *p, size_t layer, fl_tape *t) {
+  const fl_layer_hparams *l = &p->model->hp.layer[layer];
+  const fl_layer_weights *w = &p->model->weights.layer[layer];
+  return (half){ .layer = layer, .q = l->n_heads * l->head_dim, .kv = l->kv_heads * l->head_dim,
+                 .ld = w->qkv.n_out, .l = l, .w = w, .t = t };
+}
+
+static const float *rope_row(const fl_pass *p, const half *c, size_t row) {
+  return p->rope[c->l->rope_set] + row * 2 * p->model->hp.rope[c->l->rope_set].half;
+}
+
+/* Norm by head and rotary on n_heads heads of one row, in place. */
+static void norm_rope(const fl_pass *p, const half *c, float *x, size_t n_heads, const float *norm,
+                      size_t row) {
+  const fl_hparams *hp = &p->model->hp;
+  size_t hd = c->l->head_dim;
+  if (norm != NULL)
+    fl_rmsnorm(p->model->kern, x, x, norm, n_heads, hd, hd, hd, hp->rms_eps);
+  fl_rope_row(p->model->kern, x, n_heads, hd, hp->rope[c->l->rope_set].half, rope_row(p, c, row),
+              hp->rope_interleaved, false);
+}
+
+static void attn_norm_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const half *c = ctx;
+  size_t d = p->model->hp.d_model;
+  if (c->t != NULL)
+    memcpy(c->t->x_in + first * d, p->x + first * d, (end - first) * d * sizeof *p->x);
+  fl_rmsnorm(p->model->kern, p->h + first * d, p->x + first * d, c->w->attn_norm, end - first, d, d,
+             d, p->model->hp.rms_eps);
+}
+
+static void qkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const half *c = ctx;
+  for (size_t r = first; r < end; r++) {
+    float *row = p->qkv + r * c->ld;
+    if (c->w->qkv_bias != NULL) fl_add(p->model->kern, row, c->w->qkv_bias, c->ld);
+    if (c->t != NULL) memcpy(c->t->qkv_raw + r * c->ld, row, c->ld * sizeof *row);
+    norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, r);
+    if (p->rerun || c->l->kv_from != (int32_t)c->layer) continue;
+    norm_rope(p, c, row + c->q, c->l->kv_heads, c->w->k_norm, r);
+    fl_seq_write(p->span[p->row_span[r]].seq, c->layer, p->row_pos[r], 1, row + c->q,
+                 row + c->q + c->kv);
+  }
+}
+
+static void residual_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const half *c = ctx;
+  const fl_kernels *k = p->model->kern;
+  size_t d = p->model->hp.d_model, at = first * d, n = (end - first) * d;
+  if (c->w->post_attn_norm != NULL) {
+    if (c->t != NULL) memcpy(c->t->attn_y + at, p->h + at, n * sizeof *p->h);
+    fl_rmsnorm(k, p->h + at, p->h + at, c->w->post_attn_norm, end - first, d, d, d,
+               p->model->hp.rms_eps);
+  }
+  fl_add(k, p->x + at, p->h + at, n);
+  if (c->t != NULL) memcpy(c->t->x_mid + at, p->x + at, n * sizeof *p->x);
+}
+
+void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
+  half c = half_of(p, layer, t);
+  size_t d = p->model->hp.d_model, n = p->n_rows;
+  fl_attn a = fl_layer_attn(p, layer, fl_seq_pool(p->span[0].seq));
+  float *att = t != NULL ? t->att : p->att;
+  fl_pass_rows(p, attn_norm_rows, &c, n, d);
+  fl_proj_forward(&c.w->qkv, p->team, p->qkv, c.ld, p->h, d, n, p->scratch);
+  fl_pass_rows(p, qkv_rows, &c, n, 4 * c.ld);
+  fl_attention(p->model->kern, p->team, &a, p->attn_span, p->n_spans, att, c.q, p->qkv, c.ld,
+               t != NULL ? t->stat : NULL, p->scratch);
+  fl_proj_forward(&c.w->attn_out, p->team, p->h, d, att, c.q, n, p->scratch);
+  fl_pass_rows(p, residual_rows, &c, n, 2 * d);
+}
+
+/* ---- backward ---- */
+
+/* q as the forward had it, from the raw projections. */
+static void redo_q_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const half *c = ctx;
+  for (size_t r = first; r < end; r++) {
+    float *row = p->qkv + r * c->ld;
+    memcpy(row, c->raw + r * c->ld, c->q * sizeof *row);
+    norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, r);
+  }
+}
+
+static void post_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const half *c = ctx;
+  size_t d = p->model->hp.d_model, at = first * d;
+  fl_rmsnorm_bwd(p->model->kern, p->dy + at, p->dx + at, c->t->attn_y + at, c->w->post_attn_norm,
+                 end - first, d, d, d, d, p->model->hp.rms_eps, false);
+}
+
+/* The gradient of n_heads rotated and normed heads, in place, to that of the raw projection. */
+static void norm_rope_bwd(const fl_pass *p, const half *c, float *dx, const float *raw,
+                          size_t n_heads, const float *norm, size_t row) {
+  const fl_hparams *hp = &p->model->hp;
+  size_t hd = c->l->head_dim;
+  fl_rope_row(p->model->kern, dx, n_heads, hd, hp->rope[c->l->rope_set].half, rope_row(p, c, row),
+              hp->rope_interleaved, true);
+  if (norm != NULL)
+    fl_rmsnorm_bwd(p->model->kern, dx, dx, raw, norm, n_heads, hd, hd, hd, hd, hp->rms_eps, false);
+}
+
+static void dqkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const half *c = ctx;
+  for (size_t r = first; r < end; r++) {
+    float *d = p->dqkv + r * c->ld;
+    const float *raw = c->raw + r * c->ld;
+    size_t kv_row = c->kv_first[p->row_span[r]] + p->row_pos[r];
+    norm_rope_bwd(p, c, d, raw, c->l->n_heads, c->w->q_norm, r);
+    if (c->l->kv_from != (int32_t)c->layer) continue;
+    memcpy(d + c->q, c->dk + kv_row * c->kv, c->kv * sizeof *d);
+    memcpy(d + c->q + c->kv, c->dv + kv_row * c->kv, c->kv * sizeof *d);
+    norm_rope_bwd(p, c, d + c->q, raw + c->q, c->l->kv_heads, c->w->k_norm, r);
+  }
+}
+
+static void attn_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const half *c = ctx;
+  size_t d = p->model->hp.d_model, at = first * d;
+  fl_rmsnorm_bwd(p->model->kern, p->dx + at, p->dh + at, c->t->x_in + at, c->w->attn_norm,
+                 end - first, d, d, d, d, p->model->hp.rms_eps, true);
+}
+
+/* Prefix rows of every span into the parts' gradients, spans ascending: a fixed order. */
+static void add_prefix(fl_pass *p, const half *c, const fl_grad_span *grads) {
+  const fl_kernels *k = p->model->kern;
+  for (size_t s = 0; s < p->n_spans; s++) {
+    size_t row = c->kv_first[s];
+    for (size_t i = 0; i < grads[s].n_parts; i++) {
+      const fl_grad_part *g = &grads[s].parts[i];
+      size_t from = (row + g->skip) * c->kv, n = (g->n_rows - g->skip) * c->kv;
+      if (g->dk != NULL && g->dk[c->layer] != NULL) {
+        fl_add(k, g->dk[c->layer], c->dk + from, n);
+        fl_add(k, g->dv[c->layer], c->dv + from, n);
+      }
+      row += g->n_rows;
+    }
+  }
+}
+
+/* Layers whose rows later layers read collect those layers' gradients; returns the accumulator of
+ * the layer that owns the rows of `layer`, or -1. */
+static int accumulator(const fl_pass *p, const half *c) {
+  for (int i = 0; i < 2; i++)
+    if (p->acc_of[i] == c->l->kv_from) return i;
+  return -1;
+}
+
+/* dk, dv of this layer's attention: kept for the owner, or complete. True when complete. */
+static bool settle_kv(fl_pass *p, half *c, size_t n_kv_rows) {
+  const fl_kernels *k = p->model->kern;
+  int acc = accumulator(p, c);
+  size_t n = n_kv_rows * c->kv;
+  c->dk = p->dk;
+  c->dv = p->dv;
+  if (acc < 0) return true;
+  fl_add(k, p->dk_acc[acc], p->dk, n);
+  fl_add(k, p->dv_acc[acc], p->dv, n);
+  c->dk = p->dk_acc[acc];
+  c->dv = p->dv_acc[acc];
+  return c->l->kv_from == (int32_t)c->layer;
+}
+
+/* Points each span at its rows of dk, dv; returns the number of rows. */
+static size_t place_grads(fl_pass *p, const half *c, size_t *kv_first) {
+  size_t at = 0;
+  for (size_t s = 0; s < p->n_spans; s++) {
+    kv_first[s] = at;
+    p->grad_span[s] = (fl_attn_grad_span){ .dk = p->dk + at * c->kv, .dv = p->dv + at * c->kv };
+    at += p->attn_span[s].n_rows;
+  }
+  return at;
+}
+
+void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads) {
+  half c = half_of(p, layer, (fl_tape *)(uintptr_t)t); /* read only here; the struct is shared */
+  size_t d = p->model->hp.d_model, n = p->n_rows, n_kv_rows;
+  fl_attn a = fl_layer_attn(p, layer, fl_seq_pool(p->span[0].seq));
+  const float *dy = p->dx;
+  c.raw = t->qkv_raw;
+  c.kv_first = p->kv_first;
+  n_kv_rows = place_grads(p, &c, p->kv_first);
+  if (c.w->post_attn_norm != NULL) {
+    fl_pass_rows(p, post_norm_bwd_rows, &c, n, 4 * d);
+    dy = p->dy;
+  }
+  fl_proj_backward(&c.w->attn_out, p->team, p->datt, c.q, dy, d, n, p->scratch);
+  fl_pass_rows(p, redo_q_rows, &c, n, 2 * c.q);
+  fl_attention_bwd(p->model->kern, p->team, &a, p->attn_span, p->grad_span, p->n_spans, p->dqkv,
+                   c.ld, p->datt, c.q, t->att, c.q, p->qkv, c.ld, t->stat, p->scratch);
+  if (settle_kv(p, &c, n_kv_rows)) add_prefix(p, &c, grads);
+  if (layer == 0) return;
+  fl_pass_rows(p, dqkv_rows, &c, n, 4 * c.ld);
+  fl_proj_backward(&c.w->qkv, p->team, p->dh, d, p->dqkv, c.ld, n, p->scratch);
+  fl_pass_rows(p, attn_norm_bwd_rows, &c, n, 4 * d);
+}

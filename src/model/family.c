@@ -1,0 +1,113 @@
+/* family.c - the table of families and the metadata helpers that they share. */
+#include "model/family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static const fl_family *const families[] = {
+  &fl_family_qwen3,
+  &fl_family_qwen2,
+  &fl_family_llama,
+};
+
+const fl_family *fl_family_find(const char *arch) {
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    if (strcmp(families[i]->arch, arch) == 0) return families[i];
+  return NULL;
+}
+
+const char *fl_family_names(void) {
+  return "qwen3, qwen2, llama";
+}
+
+static const char *arch_key(char buf[256], const fl_hparams *hp, const char *key) {
+  snprintf(buf, 256, "%s.%s", hp->arch, key);
+  return buf;
+}
+
+bool fl_meta_u64(const fl_gguf *g, const fl_hparams *hp, const char *key, uint64_t *out) {
+  char buf[256];
+  return fl_gguf_get_u64(g, arch_key(buf, hp, key), out);
+}
+
+bool fl_meta_f64(const fl_gguf *g, const fl_hparams *hp, const char *key, double *out) {
+  char buf[256];
+  return fl_gguf_get_f64(g, arch_key(buf, hp, key), out);
+}
+
+bool fl_meta_per_layer(const fl_gguf *g, const fl_hparams *hp, const char *key, double *out) {
+  char buf[256];
+  fl_gguf_arr a;
+  double one;
+  if (fl_gguf_get_arr(g, arch_key(buf, hp, key), &a)) {
+    if (a.n != hp->n_layers || a.type == FL_GGUF_STR) return false;
+    for (size_t i = 0; i < a.n; i++) out[i] = fl_gguf_arr_f64(&a, i);
+    return true;
+  }
+  if (!fl_gguf_get_f64(g, buf, &one)) return false;
+  for (size_t i = 0; i < hp->n_layers; i++) out[i] = one;
+  return true;
+}
+
+/* Yarn (Peng et al. 2023, section 3): frequencies whose wavelength is long against the original
+ * context are interpolated, short ones kept, with a linear ramp between. */
+static void yarn_scale(fl_rope_hparams *r, double base, size_t dim, double factor, double n_orig) {
+  const double two_pi = 6.283185307179586;
+  double lo = (double)dim * log(n_orig / (32.0 * two_pi)) / (2.0 * log(base));
+  double hi = (double)dim * log(n_orig / (1.0 * two_pi)) / (2.0 * log(base));
+  lo = floor(lo) < 0 ? 0 : floor(lo);
+  hi = ceil(hi) > (double)dim - 1 ? (double)dim - 1 : ceil(hi);
+  for (size_t i = 0; i < r->half; i++) {
+    double ramp = ((double)i - lo) / (hi - lo > 0.001 ? hi - lo : 0.001);
+    ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+    r->inv_freq[i] = r->inv_freq[i] / factor * ramp + r->inv_freq[i] * (1.0 - ramp);
+  }
+  r->mscale = 1.0 + 0.1 * log(factor);
+}
+
+static int apply_factors(fl_rope_hparams *r, const fl_gguf *g, fl_err *err) {
+  const fl_tensor_info *t = fl_gguf_tensor(g, "rope_freqs.weight");
+  if (t == NULL) return FL_OK;
+  if (t->ggml_type != FL_F32 || t->n_dims != 1 || t->dim[0] != r->half)
+    return fl_fail(err, FL_EINPUT, "%s: rope_freqs.weight must hold %zu f32 values",
+                   fl_gguf_path(g), r->half);
+  for (size_t i = 0; i < r->half; i++) {
+    float f;
+    memcpy(&f, (const char *)t->data + i * sizeof f, sizeof f);
+    if (!(f > 0) || !isfinite(f))
+      return fl_fail(err, FL_EINPUT, "%s: rope_freqs.weight holds the factor %g, which is no scale",
+                     fl_gguf_path(g), (double)f);
+    r->inv_freq[i] /= (double)f;
+  }
+  return FL_OK;
+}
+
+int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, double base, size_t dim,
+                 fl_err *err) {
+  char buf[256];
+  fl_str type = { "", 0 };
+  double factor = 1, n_orig = (double)hp->n_ctx;
+  r->half = dim / 2;
+  r->mscale = 1;
+  r->inv_freq = fl_calloc(r->half, sizeof *r->inv_freq);
+  if (r->inv_freq == NULL) return fl_fail(err, FL_ENOMEM, "out of memory");
+  for (size_t i = 0; i < r->half; i++)
+    r->inv_freq[i] = pow(base, -2.0 * (double)i / (double)dim);
+  fl_gguf_get_str(g, arch_key(buf, hp, "rope.scaling.type"), &type);
+  fl_meta_f64(g, hp, "rope.scaling.factor", &factor);
+  fl_meta_f64(g, hp, "rope.scaling.original_context_length", &n_orig);
+  if (!(factor > 0) || !isfinite(factor) || !(n_orig >= 1))
+    return fl_fail(err, FL_EINPUT, "%s: rope.scaling.factor %g is no scale", fl_gguf_path(g), factor);
+  if (type.len == 6 && memcmp(type.data, "linear", 6) == 0) {
+    for (size_t i = 0; i < r->half; i++) r->inv_freq[i] /= factor;
+  } else if (type.len == 4 && memcmp(type.data, "yarn", 4) == 0) {
+    yarn_scale(r, base, dim, factor, n_orig);
+  } else if (type.len != 0 && !(type.len == 4 && memcmp(type.data, "none", 4) == 0)) {
+    return fl_fail(err, FL_EINPUT, "%s: rope scaling \"%.*s\" is not supported; linear and yarn are",
+                   fl_gguf_path(g), (int)type.len, type.data);
+  }
+  return apply_factors(r, g, err);
+}

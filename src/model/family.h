@@ -1,0 +1,40 @@
+/* family.h - what distinguishes one model family from another, as data and a few functions.
+ *
+ * A family is found by general.architecture. Its `read` fills what the common reader could not
+ * know; the flags say which optional weights a block has. The forward and the backward are common.
+ */
+#ifndef FL_MODEL_FAMILY_H
+#define FL_MODEL_FAMILY_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "formats/gguf.h"
+#include "model/hparams.h"
+
+typedef struct fl_family {
+  const char *arch;
+  /* Called after the common keys were read and every layer has the defaults. */
+  int (*read)(fl_hparams *hp, const fl_gguf *g, fl_err *err);
+} fl_family;
+
+const fl_family *fl_family_find(const char *arch); /* NULL: not supported */
+/* "llama, qwen2, ..." for error sentences. */
+const char *fl_family_names(void);
+
+extern const fl_family fl_family_qwen3;
+extern const fl_family fl_family_qwen2;
+extern const fl_family fl_family_llama;
+
+/* Metadata under the architecture's prefix: "<arch>.<key>". */
+bool fl_meta_u64(const fl_gguf *g, const fl_hparams *hp, const char *key, uint64_t *out);
+bool fl_meta_f64(const fl_gguf *g, const fl_hparams *hp, const char *key, double *out);
+/* A value per layer: an array of n_layers, or one number for all. False when the key is absent or
+ * has another length. */
+bool fl_meta_per_layer(const fl_gguf *g, const fl_hparams *hp, const char *key, double *out);
+/* inv_freq[i] = base^(-2i/dim), i < dim/2, then scaling by the file's rope metadata (linear, yarn,
+ * llama3 factors tensor). */
+int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, double base, size_t dim,
+                 fl_err *err);
+
+#endif

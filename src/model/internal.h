@@ -1,0 +1,104 @@
+/* internal.h - what the files of this layer share and nobody else sees. */
+#ifndef FL_MODEL_INTERNAL_H
+#define FL_MODEL_INTERNAL_H
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "kernels/attention.h"
+#include "kernels/matmul.h"
+#include "kernels/pointwise.h"
+#include "model/model.h"
+#include "model/pass.h"
+#include "model/weights.h"
+
+struct fl_model {
+  char *path;
+  fl_gguf *gguf;
+  fl_hparams hp;
+  fl_tokenizer *tok;
+  fl_template tpl;
+  const fl_kernels *kern;
+  fl_weights weights;
+  char hash[FL_HASH_TEXT], tok_hash[FL_HASH_TEXT];
+};
+
+/* What the backward needs of a layer. With checkpointing only x_in is kept per layer and one set of
+ * the others is refilled before each layer's backward. */
+typedef struct fl_tape {
+  float *x_in;     /* [rows, d_model] input of the layer */
+  float *qkv_raw;  /* [rows, qkv] before norms and rotation */
+  float *att;      /* [rows, n_heads * head_dim] */
+  float *stat;     /* [rows, n_heads] */
+  float *attn_y;   /* [rows, d_model] output projection before its norm; NULL without that norm */
+  float *x_mid;    /* [rows, d_model] after the attention's residual */
+  float *gate_up;  /* [rows, 2 * n_ff] */
+  float *ffn_y;    /* [rows, d_model] before the post norm; NULL without that norm */
+} fl_tape;
+
+/* Widest of the layers, for buffers that all layers share. */
+typedef struct fl_widths {
+  size_t q, kv, qkv, ff, heads;
+} fl_widths;
+
+struct fl_pass {
+  const fl_model *model;
+  fl_team *team;
+  fl_pass_options opt;
+  fl_widths wide;
+  fl_arena arena;
+  size_t loss_rows;        /* rows of the head at a time in fl_pass_loss */
+  bool rerun;              /* a layer is being run again for its backward: K/V rows are in place */
+
+  /* The forward that the pass holds. */
+  size_t n_rows, n_spans;
+  fl_span *span;           /* [max_spans] copies */
+  size_t *span_first;      /* [max_spans] first row number of a span */
+  fl_attn_span *attn_span; /* [max_spans] */
+  fl_attn_grad_span *grad_span; /* [max_spans], recording */
+  uint32_t *row_span;      /* [max_rows] */
+  int32_t *row_token;      /* [max_rows] */
+  size_t *row_pos;         /* [max_rows] */
+  float *rope[2];          /* [max_rows, half, 2] */
+
+  float *x;                /* [max_rows, d_model] the residual stream */
+  float *h;                /* [max_rows, d_model] a norm's output, a projection's */
+  float *qkv;              /* [max_rows, wide.qkv] */
+  float *att;              /* [max_rows, wide.q] */
+  float *gu;               /* [max_rows, 2 * wide.ff] when not recording */
+  float *glu;              /* [max_rows, wide.ff]; in the backward its gradient */
+  float *out_h;            /* [max_out_rows, d_model] */
+  float *loss_logits;      /* [loss_rows, n_vocab], recording */
+  float *loss_dlogits;     /* the same with a soft cap, else == loss_logits */
+  void *scratch;           /* matmul and attention */
+
+  /* Recording. */
+  fl_tape *tape;           /* [n_layers] */
+  float *dx;               /* [max_rows, d_model] */
+  float *dh;               /* [max_rows, d_model] */
+  float *dy;               /* [max_rows, d_model] */
+  float *dqkv;             /* [max_rows, wide.qkv] */
+  float *datt;             /* [max_rows, wide.q] */
+  float *dgu;              /* [max_rows, 2 * wide.ff] */
+  float *dk, *dv;          /* [rows of all sequences, wide.kv] */
+  size_t *kv_first;        /* [max_spans] a span's first row in them */
+  float *dk_acc[2], *dv_acc[2]; /* for layers whose rows later layers use */
+  int32_t acc_of[2];       /* those layers; -1 */
+};
+
+/* Work over rows, split between the team's threads in contiguous shares. `cost` is the number of
+ * values touched a row: small jobs stay on the caller. */
+typedef void fl_rows_fn(fl_pass *p, const void *ctx, size_t first, size_t end);
+void fl_pass_rows(fl_pass *p, fl_rows_fn *fn, const void *ctx, size_t n_rows, size_t cost);
+
+/* The geometry of a layer's attention in a pool. */
+fl_attn fl_layer_attn(const fl_pass *p, size_t layer, const fl_kv_pool *pool);
+
+/* One half of a block each way; block_attention.c and block_ffn.c. `t` may be NULL (not recording).
+ * In the forward p->x becomes the output. In the backward p->dx [rows, d_model] holds the gradient
+ * of the output and becomes that of the input (below layer 0 nothing is needed). */
+void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t);
+void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads);
+void fl_ffn_half_fwd(fl_pass *p, size_t layer, fl_tape *t);
+void fl_ffn_half_bwd(fl_pass *p, size_t layer, const fl_tape *t);
+
+#endif

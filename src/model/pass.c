@@ -1,0 +1,443 @@
+/* pass.c - the workspace of a pass and the loop over layers.
+ *
+ * Memory: one arena, laid out by carve(), which runs twice: once to measure, once to hand out. After
+ * fl_pass_new nothing but page reservation allocates.
+ */
+#include <string.h>
+
+#include "model/internal.h"
+
+enum {
+  LOSS_ROWS = 64,        /* head rows at a time in the loss: bounds the logits held */
+  SERIAL_VALUES = 16384  /* below this many values a region is not worth waking threads */
+};
+
+static fl_widths widest(const fl_model *m) {
+  fl_widths w = { 0 };
+  for (size_t i = 0; i < m->hp.n_layers; i++) {
+    const fl_layer_hparams *l = &m->hp.layer[i];
+    size_t q = l->n_heads * l->head_dim, kv = l->kv_heads * l->head_dim;
+    if (q > w.q) w.q = q;
+    if (kv > w.kv) w.kv = kv;
+    if (m->weights.layer[i].qkv.n_out > w.qkv) w.qkv = m->weights.layer[i].qkv.n_out;
+    if (l->n_ff > w.ff) w.ff = l->n_ff;
+    if (l->n_heads > w.heads) w.heads = l->n_heads;
+  }
+  return w;
+}
+
+static size_t max2(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+static size_t attention_scratch(const fl_pass *p, size_t layer) {
+  const fl_layer_hparams *l = &p->model->hp.layer[layer];
+  fl_attn a = { .n_heads = l->n_heads, .kv_heads = l->kv_heads, .head_dim = l->head_dim };
+  size_t f32 = fl_attention_scratch(&a, p->team), f16;
+  a.kv_f16 = true;
+  f16 = fl_attention_scratch(&a, p->team);
+  return max2(f32, f16);
+}
+
+static size_t scratch_bytes(const fl_pass *p) {
+  const fl_model *m = p->model;
+  size_t rows = p->opt.max_rows, most;
+  most = fl_matmul_scratch(m->weights.head, p->team, max2(p->opt.max_out_rows, p->loss_rows));
+  for (size_t i = 0; i < m->hp.n_layers; i++) {
+    const fl_layer_weights *w = &m->weights.layer[i];
+    most = max2(most, fl_proj_scratch(&w->qkv, p->team, rows));
+    most = max2(most, fl_proj_scratch(&w->attn_out, p->team, rows));
+    most = max2(most, fl_proj_scratch(&w->gate_up, p->team, rows));
+    most = max2(most, fl_proj_scratch(&w->ffn_down, p->team, rows));
+    most = max2(most, attention_scratch(p, i));
+  }
+  return most;
+}
+
+static float *floats(fl_pass *p, size_t rows, size_t cols) {
+  size_t n;
+  if (!fl_mul_size(rows, cols, &n)) n = SIZE_MAX;
+  return fl_arena_take(&p->arena, n, sizeof(float));
+}
+
+/* The inner activations of one layer; with checkpointing all layers share one set. */
+static void carve_inner(fl_pass *p, fl_tape *t, const fl_layer_weights *w, size_t q, size_t heads,
+                        size_t ff) {
+  size_t rows = p->opt.max_rows, d = p->model->hp.d_model;
+  t->qkv_raw = floats(p, rows, w != NULL ? w->qkv.n_out : p->wide.qkv);
+  t->att = floats(p, rows, q);
+  t->stat = floats(p, rows, heads);
+  t->x_mid = floats(p, rows, d);
+  t->gate_up = floats(p, rows, 2 * ff);
+  if (w == NULL || w->post_attn_norm != NULL) t->attn_y = floats(p, rows, d);
+  if (w == NULL || w->post_ffn_norm != NULL) t->ffn_y = floats(p, rows, d);
+}
+
+static void carve_tape(fl_pass *p) {
+  const fl_model *m = p->model;
+  fl_tape shared = { 0 };
+  p->tape = fl_arena_take(&p->arena, m->hp.n_layers, sizeof *p->tape);
+  if (p->opt.checkpoint) carve_inner(p, &shared, NULL, p->wide.q, p->wide.heads, p->wide.ff);
+  for (size_t i = 0; i < m->hp.n_layers; i++) {
+    const fl_layer_hparams *l = &m->hp.layer[i];
+    fl_tape t = shared;
+    if (!p->opt.checkpoint)
+      carve_inner(p, &t, &m->weights.layer[i], l->n_heads * l->head_dim, l->n_heads, l->n_ff);
+    t.x_in = floats(p, p->opt.max_rows, m->hp.d_model);
+    if (p->tape != NULL) p->tape[i] = t;
+  }
+}
+
+static void find_shared_layers(fl_pass *p) {
+  const fl_hparams *hp = &p->model->hp;
+  int n = 0;
+  p->acc_of[0] = p->acc_of[1] = -1;
+  for (size_t i = 0; i < hp->n_layers; i++) {
+    int32_t from = hp->layer[i].kv_from;
+    if (from == (int32_t)i || from == p->acc_of[0] || from == p->acc_of[1] || n == 2) continue;
+    p->acc_of[n++] = from;
+  }
+}
+
+static void carve_backward(fl_pass *p) {
+  size_t rows = p->opt.max_rows, d = p->model->hp.d_model;
+  size_t kv_rows = p->opt.max_spans * p->opt.max_prefix + rows;
+  carve_tape(p);
+  p->dx = floats(p, rows, d);
+  p->dh = floats(p, max2(rows, p->loss_rows), d);
+  p->dy = floats(p, rows, d);
+  p->dqkv = floats(p, rows, p->wide.qkv);
+  p->datt = floats(p, rows, p->wide.q);
+  p->dgu = floats(p, rows, 2 * p->wide.ff);
+  p->dk = floats(p, kv_rows, p->wide.kv);
+  p->dv = floats(p, kv_rows, p->wide.kv);
+  for (int i = 0; i < 2; i++) {
+    if (p->acc_of[i] < 0) continue;
+    p->dk_acc[i] = floats(p, kv_rows, p->wide.kv);
+    p->dv_acc[i] = floats(p, kv_rows, p->wide.kv);
+  }
+  p->loss_logits = p->loss_dlogits = floats(p, p->loss_rows, p->model->hp.n_vocab);
+  if (p->model->hp.logit_softcap != 0)
+    p->loss_dlogits = floats(p, p->loss_rows, p->model->hp.n_vocab);
+}
+
+static void carve(fl_pass *p) {
+  const fl_hparams *hp = &p->model->hp;
+  size_t rows = p->opt.max_rows, spans = p->opt.max_spans;
+  p->span = fl_arena_take(&p->arena, spans, sizeof *p->span);
+  p->span_first = fl_arena_take(&p->arena, spans, sizeof *p->span_first);
+  p->attn_span = fl_arena_take(&p->arena, spans, sizeof *p->attn_span);
+  p->grad_span = fl_arena_take(&p->arena, spans, sizeof *p->grad_span);
+  p->kv_first = fl_arena_take(&p->arena, spans, sizeof *p->kv_first);
+  p->row_span = fl_arena_take(&p->arena, rows, sizeof *p->row_span);
+  p->row_token = fl_arena_take(&p->arena, rows, sizeof *p->row_token);
+  p->row_pos = fl_arena_take(&p->arena, rows, sizeof *p->row_pos);
+  for (int i = 0; i < 2; i++) p->rope[i] = floats(p, rows, 2 * hp->rope[i].half);
+  p->x = floats(p, rows, hp->d_model);
+  p->h = floats(p, rows, hp->d_model);
+  p->qkv = floats(p, rows, p->wide.qkv);
+  p->glu = floats(p, rows, p->wide.ff);
+  p->out_h = floats(p, max2(p->opt.max_out_rows, p->loss_rows), hp->d_model);
+  if (p->opt.record) {
+    carve_backward(p);
+  } else {
+    p->att = floats(p, rows, p->wide.q);
+    p->gu = floats(p, rows, 2 * p->wide.ff);
+  }
+  p->scratch = fl_arena_take(&p->arena, scratch_bytes(p), 1);
+}
+
+int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_options *opt,
+                fl_err *err) {
+  fl_pass *p = fl_calloc(1, sizeof *p);
+  size_t n_bytes;
+  if (p == NULL) return fl_fail(err, FL_ENOMEM, "out of memory");
+  p->model = m;
+  p->team = team;
+  p->opt = *opt;
+  if (p->opt.max_rows == 0) p->opt.max_rows = 1;
+  if (p->opt.max_spans == 0) p->opt.max_spans = 1;
+  if (p->opt.max_out_rows == 0) p->opt.max_out_rows = p->opt.max_spans;
+  if (opt->record)
+    p->loss_rows = p->opt.max_out_rows < LOSS_ROWS ? p->opt.max_out_rows : LOSS_ROWS;
+  p->wide = widest(m);
+  find_shared_layers(p);
+  fl_arena_measure(&p->arena);
+  carve(p);
+  n_bytes = p->arena.used;
+  if (fl_arena_init(&p->arena, n_bytes) < 0) {
+    fl_free(p);
+    return fl_fail(err, FL_ENOMEM, "out of memory: a pass of %zu rows needs %zu MiB; use fewer rows "
+                   "or --checkpoint", opt->max_rows, n_bytes >> 20);
+  }
+  carve(p);
+  *out = p;
+  return FL_OK;
+}
+
+void fl_pass_free(fl_pass *p) {
+  if (p == NULL) return;
+  fl_arena_release(&p->arena);
+  fl_free(p);
+}
+
+size_t fl_pass_bytes(const fl_pass *p) {
+  return p->arena.cap;
+}
+
+size_t fl_pass_max_rows(const fl_pass *p) {
+  return p->opt.max_rows;
+}
+
+fl_team *fl_pass_team(const fl_pass *p) {
+  return p->team;
+}
+
+const fl_model *fl_pass_model(const fl_pass *p) {
+  return p->model;
+}
+
+/* ---- regions over rows ---- */
+
+typedef struct region {
+  fl_pass *p;
+  fl_rows_fn *fn;
+  const void *ctx;
+  size_t n_rows;
+} region;
+
+static void run_region(void *arg, unsigned rank, unsigned n_ranks) {
+  const region *r = arg;
+  size_t first, end;
+  fl_share(r->n_rows, rank, n_ranks, &first, &end);
+  if (first < end) r->fn(r->p, r->ctx, first, end);
+}
+
+void fl_pass_rows(fl_pass *p, fl_rows_fn *fn, const void *ctx, size_t n_rows, size_t cost) {
+  region r = { .p = p, .fn = fn, .ctx = ctx, .n_rows = n_rows };
+  if (n_rows * cost < SERIAL_VALUES)
+    run_region(&r, 0, 1);
+  else
+    fl_team_run(p->team, run_region, &r);
+}
+
+/* ---- forward ---- */
+
+static int check_span(const fl_pass *p, const fl_span *s, fl_err *err) {
+  const fl_hparams *hp = &p->model->hp;
+  size_t end = fl_seq_rows(s->seq) + s->n_rows;
+  if (end > hp->n_ctx)
+    return fl_fail(err, FL_EINPUT, "%s: %zu rows do not fit the model's context of %zu",
+                   p->model->path, end, hp->n_ctx);
+  for (size_t i = 0; i < s->n_rows; i++)
+    if (s->tokens[i] < 0 || (size_t)s->tokens[i] >= hp->n_vocab)
+      return fl_fail(err, FL_EINPUT, "%s: token id %d is outside the vocabulary of %zu",
+                     p->model->path, s->tokens[i], hp->n_vocab);
+  return FL_OK;
+}
+
+static int check_spans(const fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err) {
+  size_t rows = 0;
+  int rc;
+  if (n_spans > p->opt.max_spans)
+    return fl_fail(err, FL_EFULL, "%zu sequences in a pass made for %zu", n_spans, p->opt.max_spans);
+  for (size_t i = 0; i < n_spans; i++) {
+    if ((rc = check_span(p, &spans[i], err)) < 0) return rc;
+    if (p->opt.record && fl_seq_rows(spans[i].seq) > p->opt.max_prefix)
+      return fl_fail(err, FL_EFULL, "a prefix of %zu rows in a pass made for %zu",
+                     fl_seq_rows(spans[i].seq), p->opt.max_prefix);
+    rows += spans[i].n_rows;
+  }
+  if (rows > p->opt.max_rows)
+    return fl_fail(err, FL_EFULL, "%zu rows in a pass made for %zu", rows, p->opt.max_rows);
+  for (size_t i = 0; i < n_spans; i++) {
+    rc = fl_seq_reserve(spans[i].seq, fl_seq_rows(spans[i].seq) + spans[i].n_rows, err);
+    if (rc < 0) return rc;
+  }
+  return FL_OK;
+}
+
+static void place_rows(fl_pass *p, const fl_span *spans, size_t n_spans) {
+  const fl_hparams *hp = &p->model->hp;
+  size_t at = 0;
+  for (size_t s = 0; s < n_spans; s++) {
+    size_t pos0 = fl_seq_rows(spans[s].seq), n = spans[s].n_rows;
+    p->span[s] = spans[s];
+    p->span_first[s] = at;
+    p->attn_span[s] = (fl_attn_span){ .pages = fl_seq_pages(spans[s].seq), .n_rows = pos0 + n,
+                                      .q_first = at, .n_q = n };
+    for (size_t i = 0; i < n; i++) {
+      p->row_span[at + i] = (uint32_t)s;
+      p->row_token[at + i] = spans[s].tokens[i];
+      p->row_pos[at + i] = pos0 + i;
+    }
+    for (int r = 0; r < 2; r++)
+      if (hp->rope[r].half != 0)
+        fl_rope_table(p->rope[r] + at * 2 * hp->rope[r].half, pos0, n, hp->rope[r].inv_freq,
+                      hp->rope[r].half, hp->rope[r].mscale);
+    at += n;
+  }
+  p->n_spans = n_spans;
+  p->n_rows = at;
+}
+
+static void embed_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const fl_tensor_info *t = p->model->weights.embd;
+  const fl_dtype_traits *d = fl_dtype_get(t->ggml_type);
+  size_t n = p->model->hp.d_model, row_bytes = n / d->block * d->bytes;
+  (void)ctx;
+  for (size_t r = first; r < end; r++) {
+    d->dequantise(p->x + r * n, (const char *)t->data + (size_t)p->row_token[r] * row_bytes, n);
+    if (p->model->hp.embed_scale != 1)
+      fl_scale(p->model->kern, p->x + r * n, p->model->hp.embed_scale, n);
+  }
+}
+
+int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err) {
+  int rc = check_spans(p, spans, n_spans, err);
+  if (rc < 0) return rc;
+  place_rows(p, spans, n_spans);
+  p->rerun = false;
+  fl_pass_rows(p, embed_rows, NULL, p->n_rows, p->model->hp.d_model);
+  for (size_t i = 0; i < p->model->hp.n_layers && p->n_rows > 0; i++) {
+    fl_tape *t = p->opt.record ? &p->tape[i] : NULL;
+    fl_attention_half_fwd(p, i, t);
+    fl_ffn_half_fwd(p, i, t);
+  }
+  for (size_t s = 0; s < n_spans; s++) fl_seq_advance(spans[s].seq, spans[s].n_rows);
+  return FL_OK;
+}
+
+int fl_pass_prefill(fl_pass *p, fl_seq *seq, const int32_t *tokens, size_t n, size_t *last_row,
+                    fl_err *err) {
+  size_t rows0 = fl_seq_rows(seq);
+  for (size_t at = 0; at < n;) {
+    size_t take = n - at < p->opt.max_rows ? n - at : p->opt.max_rows;
+    fl_span s = { .seq = seq, .tokens = tokens + at, .n_rows = take };
+    int rc = fl_pass_forward(p, &s, 1, err);
+    if (rc < 0) {
+      fl_seq_truncate(seq, rows0);
+      return rc;
+    }
+    at += take;
+    *last_row = take - 1;
+  }
+  return FL_OK;
+}
+
+/* ---- the end of the model ---- */
+
+typedef struct gather {
+  const size_t *rows;
+  float *out;
+} gather;
+
+static void gather_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const gather *g = ctx;
+  size_t d = p->model->hp.d_model;
+  for (size_t i = first; i < end; i++)
+    fl_rmsnorm(p->model->kern, g->out + i * d, p->x + g->rows[i] * d, p->model->weights.out_norm, 1,
+               d, d, d, p->model->hp.rms_eps);
+}
+
+void fl_pass_hidden(fl_pass *p, const size_t *rows, size_t n, float *out) {
+  gather g = { .rows = rows, .out = out };
+  fl_pass_rows(p, gather_rows, &g, n, p->model->hp.d_model);
+}
+
+/* logits [n, n_vocab] of normed rows h. */
+static void head_forward(fl_pass *p, float *logits, const float *h, size_t n) {
+  const fl_hparams *hp = &p->model->hp;
+  fl_matmul(p->model->weights.head, p->team, logits, hp->n_vocab, h, hp->d_model, n, p->scratch);
+  if (hp->logit_softcap != 0)
+    fl_softcap(p->model->kern, logits, logits, n * hp->n_vocab, hp->logit_softcap);
+}
+
+void fl_pass_logits(fl_pass *p, const size_t *rows, size_t n, float *logits) {
+  size_t d_vocab = p->model->hp.n_vocab, block = p->opt.max_out_rows;
+  for (size_t at = 0; at < n; at += block) {
+    size_t take = n - at < block ? n - at : block;
+    fl_pass_hidden(p, rows + at, take, p->out_h);
+    head_forward(p, logits + at * d_vocab, p->out_h, take);
+  }
+}
+
+/* ---- loss ---- */
+
+typedef struct loss_block {
+  const size_t *rows;
+  const fl_target_row *targets;
+  float scale;
+  double loss[LOSS_ROWS];
+} loss_block;
+
+static void loss_rows_fn(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  loss_block *b = (loss_block *)(uintptr_t)ctx; /* the per-row results are its only mutable part */
+  const fl_hparams *hp = &p->model->hp;
+  for (size_t i = first; i < end; i++) {
+    const float *y = p->loss_logits + i * hp->n_vocab;
+    float *dy = p->loss_dlogits + i * hp->n_vocab;
+    b->loss[i] = fl_distill_row(p->model->kern, dy, y, hp->n_vocab, &b->targets[i], b->scale);
+    if (hp->logit_softcap != 0)
+      fl_softcap_bwd(p->model->kern, dy, dy, y, hp->n_vocab, hp->logit_softcap);
+  }
+}
+
+static void loss_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const loss_block *b = ctx;
+  size_t d = p->model->hp.d_model;
+  for (size_t i = first; i < end; i++)
+    fl_rmsnorm_bwd(p->model->kern, p->dx + b->rows[i] * d, p->dh + i * d, p->x + b->rows[i] * d,
+                   p->model->weights.out_norm, 1, d, d, d, d, p->model->hp.rms_eps, false);
+}
+
+double fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
+                    float scale) {
+  const fl_hparams *hp = &p->model->hp;
+  double total = 0;
+  memset(p->dx, 0, p->n_rows * hp->d_model * sizeof *p->dx);
+  for (size_t at = 0; at < n; at += p->loss_rows) {
+    size_t take = n - at < p->loss_rows ? n - at : p->loss_rows;
+    loss_block b = { .rows = rows + at, .targets = targets + at, .scale = scale };
+    fl_pass_hidden(p, b.rows, take, p->out_h);
+    head_forward(p, p->loss_logits, p->out_h, take);
+    fl_pass_rows(p, loss_rows_fn, &b, take, 4 * hp->n_vocab);
+    fl_matmul_dx(p->model->weights.head, p->team, p->dh, hp->d_model, p->loss_dlogits, hp->n_vocab,
+                 take, false, p->scratch);
+    fl_pass_rows(p, loss_norm_bwd_rows, &b, take, 4 * hp->d_model);
+    for (size_t i = 0; i < take; i++) total += b.loss[i];
+  }
+  return total;
+}
+
+/* ---- backward ---- */
+
+/* Fills the shared inner activations again; the K/V rows stand in the pages already. */
+static void rerun_layer(fl_pass *p, size_t layer) {
+  fl_tape *t = &p->tape[layer];
+  memcpy(p->x, t->x_in, p->n_rows * p->model->hp.d_model * sizeof *p->x);
+  p->rerun = true;
+  fl_attention_half_fwd(p, layer, t);
+  fl_ffn_half_fwd(p, layer, t);
+  p->rerun = false;
+}
+
+static void clear_accumulators(fl_pass *p) {
+  size_t rows = 0;
+  for (size_t s = 0; s < p->n_spans; s++) rows += p->attn_span[s].n_rows;
+  for (int i = 0; i < 2; i++) {
+    if (p->acc_of[i] < 0) continue;
+    memset(p->dk_acc[i], 0, rows * p->wide.kv * sizeof *p->dk);
+    memset(p->dv_acc[i], 0, rows * p->wide.kv * sizeof *p->dv);
+  }
+}
+
+void fl_pass_backward(fl_pass *p, const fl_grad_span *grads) {
+  if (p->n_rows == 0) return;
+  clear_accumulators(p);
+  for (size_t i = p->model->hp.n_layers; i-- > 0;) {
+    if (p->opt.checkpoint) rerun_layer(p, i);
+    fl_ffn_half_bwd(p, i, &p->tape[i]);
+    fl_attention_half_bwd(p, i, &p->tape[i], grads);
+  }
+}

@@ -1,0 +1,52 @@
+/* weights.h - the frozen weights of a model, packed (kernels/matmul.h), by layer.
+ *
+ * Projections that share their input and their type are packed as one (q, k, v; gate, up); where
+ * types differ they are separate products into columns of the same buffer. Optional weights are
+ * NULL; the block uses what is there.
+ */
+#ifndef FL_MODEL_WEIGHTS_H
+#define FL_MODEL_WEIGHTS_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "formats/gguf.h"
+#include "kernels/matmul.h"
+#include "model/hparams.h"
+
+/* Several matrices over one input whose outputs stand side by side. */
+typedef struct fl_proj {
+  fl_panels *w[3];
+  size_t col[3];   /* first output column of w[i] */
+  size_t n;        /* products */
+  size_t n_out;    /* columns in all */
+} fl_proj;
+
+typedef struct fl_layer_weights {
+  float *attn_norm, *q_norm, *k_norm, *post_attn_norm; /* [d_model] or [head_dim] */
+  float *ffn_norm, *post_ffn_norm;
+  fl_proj qkv, gate_up;
+  float *qkv_bias;         /* [qkv.n_out] or NULL */
+  fl_proj attn_out, ffn_down;
+} fl_layer_weights;
+
+typedef struct fl_weights {
+  fl_panels *head;                 /* [n_vocab, d_model] */
+  const fl_tensor_info *embd;      /* rows are read from the mapping */
+  float *out_norm;
+  fl_layer_weights *layer;
+  size_t n_layers, bytes;
+} fl_weights;
+
+int fl_weights_load(fl_weights *w, const fl_gguf *g, const fl_hparams *hp, const fl_kernels *kern,
+                    fl_team *team, fl_err *err);
+void fl_weights_release(fl_weights *w);
+
+/* y [m, proj->n_out] = x [m, n_in] . W^T for all parts; dx (+)= dy . W. */
+void fl_proj_forward(const fl_proj *p, fl_team *team, float *y, size_t ldy, const float *x,
+                     size_t ldx, size_t m, void *scratch);
+void fl_proj_backward(const fl_proj *p, fl_team *team, float *dx, size_t lddx, const float *dy,
+                      size_t lddy, size_t m, void *scratch);
+size_t fl_proj_scratch(const fl_proj *p, const fl_team *team, size_t m);
+
+#endif
