@@ -2,8 +2,9 @@
  *
  * A function that can fail returns FL_OK (0) or one of the negative codes below, sets its out
  * parameter only on success and, where it takes an `fl_err *`, leaves one English sentence there:
- * what file or flag, what is wrong, what to do. `err` may be NULL. The first failure wins: a
- * caller adds context with fl_err_prefix() and never overwrites the text.
+ * what file or flag, what is wrong, what to do. `err` may be NULL; otherwise it begins zeroed. The
+ * first failure wins: while a sentence stands there, fl_fail() leaves it, and a caller adds context
+ * with fl_err_prefix(). Whoever goes on after a failure zeroes the fl_err before using it again.
  */
 #ifndef FL_BASE_ERR_H
 #define FL_BASE_ERR_H

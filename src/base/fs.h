@@ -6,6 +6,7 @@
  *   - replacing a file that is referred to: fl_fs_replace (temporary file beside it, fsync, rename,
  *     fsync of the folder): a reader sees the old content or the new, whole.
  * A failed write removes what it began and reports the reason (a full disk by that name).
+ * The program ignores SIGXFSZ, so that a size limit shows as such a reason and not as its death.
  */
 #ifndef FL_BASE_FS_H
 #define FL_BASE_FS_H
@@ -42,7 +43,8 @@ int fl_sink_close(fl_sink *s, fl_err *err);
 void fl_sink_abandon(fl_sink *s);
 
 int fl_fs_replace(const char *path, const void *data, size_t n_bytes, fl_err *err);
-/* Opens a sink on a fresh temporary file beside `path`; fl_fs_commit_temp closes it, renames it to
+/* Opens a sink on a fresh temporary file beside `path`, PATH.tmp-PID-N, with the permissions of
+ * `path` when that exists (a crash may leave such a file behind); fl_fs_commit_temp closes it, renames it to
  * `path` and syncs the folder. The way to replace large files. */
 int fl_fs_open_temp(fl_sink **out, const char *path, fl_err *err);
 int fl_fs_commit_temp(fl_sink *s, const char *path, fl_err *err);
@@ -67,6 +69,12 @@ void fl_fs_list_free(char **names, size_t n);
 typedef struct fl_lock fl_lock;
 int fl_lock_take(fl_lock **out, const char *path, fl_err *err);
 void fl_lock_drop(fl_lock *l);
+
+/* The reason that an errno value stands for, as a phrase ("no space left on the disk"). */
+const char *fl_fs_reason(int errno_value);
+/* Fails with "PATH: cannot be DONE: reason; remedy". FL_ENOENT for ENOENT, FL_ENOMEM for ENOMEM,
+ * FL_EINPUT for EISDIR, FL_EFAIL otherwise. */
+int fl_fs_fail_errno(fl_err *err, const char *path, const char *done, int errno_value);
 
 double fl_now_s(void);      /* monotonic seconds */
 double fl_wall_s(void);     /* seconds since 1970, UTC */

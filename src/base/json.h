@@ -43,7 +43,7 @@ const char *fl_json_key(const fl_json *member);
 bool fl_json_set(fl_json *obj, const char *key, fl_json *v);
 bool fl_json_set_str(fl_json *obj, const char *key, const char *s);
 bool fl_json_set_num(fl_json *obj, const char *key, double v);
-bool fl_json_set_u64(fl_json *obj, const char *key, uint64_t v);
+bool fl_json_set_u64(fl_json *obj, const char *key, uint64_t v); /* false above 2^53 too */
 bool fl_json_set_bool(fl_json *obj, const char *key, bool v);
 bool fl_json_push(fl_json *arr, fl_json *v);
 fl_json *fl_json_dup(const fl_json *v);
@@ -53,6 +53,8 @@ void fl_json_del(fl_json *obj, const char *key);
  * integers, other numbers with as many digits as give the same double back; NaN and infinities
  * print as null. */
 void fl_json_print(fl_buf *out, const fl_json *v, bool pretty);
+/* The text of one number, as in fl_json_print. */
+void fl_json_number_text(fl_buf *out, double v);
 /* Appends `s` (len bytes, any content) as a JSON string in quotes; invalid UTF-8 becomes U+FFFD. */
 void fl_json_escape(fl_buf *out, const char *s, size_t len);
 

@@ -4,9 +4,9 @@ src_libflbase_a_SOURCES = \
 	src/base/buf.c src/base/buf.h \
 	src/base/err.c src/base/err.h \
 	src/base/events.c src/base/events.h \
-	src/base/fs.c src/base/fs.h \
+	src/base/fs.c src/base/fs.h src/base/fs_sink.c \
 	src/base/hash.c src/base/hash.h \
-	src/base/json.c src/base/json.h \
+	src/base/json.c src/base/json.h src/base/json_check.c src/base/json_check.h \
 	src/base/log.c src/base/log.h \
 	src/base/mem.c src/base/mem.h \
 	src/base/rng.c src/base/rng.h \

@@ -50,7 +50,8 @@ void fl_arena_release(fl_arena *a);
 /* Test hooks (thread-local). fl_mem_fault_after(n): the n-th allocation from now fails, and every
  * later one, until fl_mem_fault_after(0). */
 void fl_mem_fault_after(size_t n);
-/* Between enter and leave (they nest) allocations of this thread are counted as hits. */
+/* Between enter and leave (they nest) allocations of this thread are counted as hits; the count
+ * only grows, so a test compares it before and after. */
 void fl_mem_guard_enter(void);
 void fl_mem_guard_leave(void);
 size_t fl_mem_guard_hits(void);
