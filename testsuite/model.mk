@@ -1,1 +1,7 @@
-# model
+check_PROGRAMS += testsuite/check_model
+TESTS += testsuite/check_model
+testsuite_check_model_SOURCES = testsuite/layer_model.c testsuite/suite.h testsuite/model_util.h \
+	testsuite/check_generate.c testsuite/check_kv.c testsuite/check_model_file.c \
+	testsuite/check_pass.c testsuite/check_sampler.c
+testsuite_check_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+testsuite_check_model_LDADD = $(WHOLE) src/libflmodel.a $(NO_WHOLE) $(MODEL_LIBS) $(CHECK_LIBS)
