@@ -29,7 +29,10 @@ typedef struct fl_dtype_traits {
 
 const fl_dtype_traits *fl_dtype_get(uint32_t ggml_type);      /* NULL: not supported */
 const fl_dtype_traits *fl_dtype_by_name(const char *name);    /* case-insensitive; NULL */
-const char *fl_dtype_any_name(uint32_t ggml_type);            /* also for types we refuse; "type 99" */
+/* Also for types we refuse; "type 99" for ids nobody knows, valid until this thread's next call. */
+const char *fl_dtype_any_name(uint32_t ggml_type);
+/* Values and bytes of a block, also for types we refuse; false for ids nobody knows. */
+bool fl_dtype_any_block(uint32_t ggml_type, uint32_t *block, uint32_t *bytes);
 bool fl_dtype_row_bytes(const fl_dtype_traits *t, size_t n, size_t *out); /* false: overflow or n % block */
 
 /* Half precision in software, round to nearest even; subnormals, infinities and NaN kept. */

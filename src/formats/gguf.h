@@ -32,8 +32,8 @@ typedef struct fl_tensor_info {
   uint32_t n_dims;    /* 1..4 */
   uint64_t dim[4];    /* dim[0] is the contiguous one (columns); unused dims are 1 */
   uint32_t ggml_type; /* may be unsupported: look it up with fl_dtype_get */
-  const void *data;   /* in the mapping; NULL when the type is unknown */
-  size_t n_bytes;
+  const void *data;   /* in the mapping; NULL when not even the size of the type is known */
+  size_t n_bytes;     /* 0 then */
   uint64_t file_offset;
 } fl_tensor_info;
 
@@ -75,7 +75,8 @@ bool fl_gguf_arr_next_str(const fl_gguf_arr *a, size_t *cursor, fl_str *out);
 void fl_gguf_meta_raw(const fl_gguf *g, size_t i, const uint8_t **data, size_t *n_bytes);
 uint32_t fl_gguf_alignment(const fl_gguf *g);
 /* Identity of a model without reading all of it: header bytes, file size, and up to 64 KiB from the
- * start, the middle and the end of every tensor (whole file when under 64 MiB). FL_HASH_TEXT. */
+ * start, the middle and the end of every tensor (whole file when under 64 MiB). `out` has room for
+ * FL_HASH_TEXT. */
 void fl_gguf_fingerprint(const fl_gguf *g, char *out);
 /* Releases the resident pages of a tensor's data after it was packed. */
 void fl_gguf_drop(const fl_gguf *g, const fl_tensor_info *t);

@@ -1,1 +1,12 @@
-# formats: sources of this layer
+noinst_LIBRARIES += src/libflformats.a
+# Values of quantised weights are defined without fused multiply-add, whatever the machine offers.
+src_libflformats_a_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+src_libflformats_a_SOURCES = \
+	src/formats/dtype.c src/formats/dtype.h \
+	src/formats/gguf.c src/formats/gguf.h \
+	src/formats/gguf_meta.c src/formats/gguf_private.h \
+	src/formats/quant.h \
+	src/formats/quant_block.c \
+	src/formats/quant_float.c \
+	src/formats/quant_k.c
+FORMATS_LIBS = src/libflformats.a $(BASE_LIBS)
