@@ -41,17 +41,20 @@ int fl_chat_system(fl_ids *out, fl_template tpl, const fl_tokenizer *t, const ch
                    size_t len, fl_err *err);
 /* Appends a user turn and the assistant's opener (with the closed empty think block / empty thought
  * channel where the template has one and `thinking` is false). after_system: fl_chat_system with a
- * text directly precedes. */
+ * text directly precedes. Published templates show past answers without the empty block: before an
+ * fl_chat_assistant pass `thinking` true, so that the pieces equal fl_chat_render. */
 int fl_chat_user(fl_ids *out, fl_template tpl, const fl_tokenizer *t, const char *user, size_t len,
                  bool after_system, bool thinking, fl_err *err);
-/* Appends the assistant's text as a past answer and closes its turn (a leading think block is
- * dropped from `text`). */
+/* Appends the assistant's text as a past answer and closes its turn (a leading think block and
+ * leading white space are dropped from `text`). */
 int fl_chat_assistant(fl_ids *out, fl_template tpl, const fl_tokenizer *t, const char *text,
                       size_t len, fl_err *err);
 /* The ids after the content of a system turn (close marker and what follows up to the next turn):
  * what must stay when a system turn is cut to p rows. */
 int fl_chat_system_close(fl_ids *out, fl_template tpl, const fl_tokenizer *t, fl_err *err);
-/* A whole conversation that ends with a user message, opener included. */
+/* A whole conversation that ends with a user message, opener included. ChatML and Llama 3 take a
+ * system message anywhere; elsewhere several may lead (joined by an empty line) and later ones are
+ * FL_EUSAGE. Thinking also puts Gemma 4's think marker into the system turn. */
 int fl_chat_render(fl_ids *out, fl_template tpl, const fl_tokenizer *t, const fl_message *msgs,
                    size_t n, bool thinking, fl_err *err);
 /* The end-of-turn id that closes an assistant turn; -1 for PLAIN (then "\n" stops, and EOS). */
@@ -60,7 +63,8 @@ int32_t fl_chat_end_of_turn(fl_template tpl, const fl_tokenizer *t);
 bool fl_chat_stops(fl_template tpl, const fl_tokenizer *t, int32_t id);
 
 /* Byte length of a leading reasoning block ("<think>...</think>" with surrounding white space, or
- * Gemma 4's thought channel text) in text[0..len); 0 if there is none. */
+ * Gemma 4's thought channel with its markers: detokenise with `special` to keep those) in
+ * text[0..len); 0 if there is none or it is not closed. */
 size_t fl_chat_think_span(const char *text, size_t len);
 
 #endif

@@ -4,7 +4,9 @@
  * (llama3), smollm, gpt2 (default), and SentencePiece ("llama": score merge, byte fallback, space
  * prefix policy); gemma4's own BPE over SentencePiece-like pieces where the file says so. Others
  * are refused by name. NFC is applied where the reference tokenizer of the pre-tokeniser does so
- * (qwen2). A tokenizer is immutable after opening and may be shared between threads.
+ * (qwen2), unless no merge of the vocabulary leaves ASCII: such a vocabulary spells everything else
+ * byte by byte, gains nothing from composed letters, and gives the text back as it was.
+ * A tokenizer is immutable after opening and may be shared between threads.
  */
 #ifndef FL_TEXT_TOKENIZER_H
 #define FL_TEXT_TOKENIZER_H
@@ -25,11 +27,13 @@ void fl_tokenizer_close(fl_tokenizer *t);
 
 enum {
   FL_TOK_SPECIAL = 1, /* control and user-defined token texts become those tokens */
-  FL_TOK_BOS = 2      /* put BOS first if the file's policy asks for one (tokenizer.ggml.add_bos_token) */
+  FL_TOK_BOS = 2,     /* put BOS first if the file's policy asks (tokenizer.ggml.add_bos_token) */
+  FL_TOK_CONTINUE = 4 /* text goes on from text before: no SentencePiece space prefix */
 };
 
 /* Appends ids of text[0..len) to *out. Without FL_TOK_SPECIAL a marker in the text is plain text:
- * never a control token. Text need not be valid UTF-8; bad bytes go through byte tokens. */
+ * never a control token, nor a user-defined one unless that is white space only. Text need not be
+ * valid UTF-8; bad bytes go through byte tokens. On failure *out is as it was. */
 int fl_tokenize(const fl_tokenizer *t, fl_ids *out, const char *text, size_t len, unsigned flags,
                 fl_err *err);
 
@@ -47,7 +51,10 @@ bool fl_tokenizer_adds_bos(const fl_tokenizer *t);
 /* True for EOS, EOT and the other end-of-generation ids that the file names. */
 bool fl_tokenizer_is_end(const fl_tokenizer *t, int32_t id);
 bool fl_tokenizer_is_control(const fl_tokenizer *t, int32_t id);
-const char *fl_tokenizer_kind(const fl_tokenizer *t); /* "bpe/qwen2", "spm", ... */
+/* tokenizer.chat_template, empty if the file has none. */
+fl_str fl_tokenizer_chat_template(const fl_tokenizer *t);
+/* "bpe/qwen2", "bpe/llama3", "bpe/smollm", "bpe/gpt2", "bpe/gemma4" or "spm". */
+const char *fl_tokenizer_kind(const fl_tokenizer *t);
 /* Identity of vocabulary, types, scores, merges and policy. FL_HASH_TEXT bytes. */
 void fl_tokenizer_hash(const fl_tokenizer *t, char *out);
 

@@ -1,0 +1,228 @@
+/* vocab.c - loading a vocabulary and looking texts up in it. */
+#include "text/vocab.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define MAX_TOKENS ((size_t)1 << 24)
+
+/* Older conversions give some of these a normal or user-defined type; a document could then spell
+ * one of them. */
+static const char *const template_markers[] = {
+  "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|end_of_text|>",
+  "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<start_of_turn>",
+  "<end_of_turn>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|think|>",
+};
+
+static uint64_t hash_text(const char *s, size_t len) {
+  uint64_t h = len * 0x9E3779B97F4A7C15u;
+  for (; len >= 8; s += 8, len -= 8) {
+    uint64_t w;
+    memcpy(&w, s, 8);
+    h = (h ^ w) * 0xD6E8FEB86659FD93u;
+    h ^= h >> 32;
+  }
+  uint64_t tail = 0;
+  memcpy(&tail, s, len);
+  h = (h ^ tail) * 0xD6E8FEB86659FD93u;
+  h ^= h >> 29;
+  h *= 0x9E3779B97F4A7C15u;
+  return h ^ (h >> 32);
+}
+
+static bool same_text(fl_str a, const char *s, size_t len) {
+  return a.len == len && (len == 0 || memcmp(a.data, s, len) == 0);
+}
+
+int32_t fl_vocab_find(const fl_vocab *v, const char *s, size_t len) {
+  if (v->n_slots == 0) return -1;
+  size_t at = (size_t)hash_text(s, len) & (v->n_slots - 1);
+  for (; v->slot[at] >= 0; at = (at + 1) & (v->n_slots - 1))
+    if (same_text(v->text[v->slot[at]], s, len)) return v->slot[at];
+  return -1;
+}
+
+static int build_index(fl_vocab *v) {
+  v->n_slots = 16;
+  while (v->n_slots < v->n * 2) v->n_slots *= 2;
+  v->slot = fl_calloc(v->n_slots, sizeof *v->slot);
+  if (v->slot == NULL) return FL_ENOMEM;
+  memset(v->slot, 0xFF, v->n_slots * sizeof *v->slot); /* all -1 */
+  for (size_t i = 0; i < v->n; i++) {
+    const fl_str t = v->text[i];
+    if (t.len == 0 || fl_vocab_find(v, t.data, t.len) >= 0) continue;
+    size_t at = (size_t)hash_text(t.data, t.len) & (v->n_slots - 1);
+    while (v->slot[at] >= 0) at = (at + 1) & (v->n_slots - 1);
+    v->slot[at] = (int32_t)i;
+  }
+  return FL_OK;
+}
+
+static int load_texts(fl_vocab *v, const fl_gguf *g, fl_err *err) {
+  const char *path = fl_gguf_path(g);
+  fl_gguf_arr a;
+  if (!fl_gguf_get_arr(g, "tokenizer.ggml.tokens", &a) || a.type != FL_GGUF_STR || a.n == 0)
+    return fl_fail(err, FL_EINPUT, "%s: no tokenizer.ggml.tokens; the file has no vocabulary, "
+                   "use a GGUF that was converted with its tokenizer", path);
+  if (a.n > MAX_TOKENS)
+    return fl_fail(err, FL_EINPUT, "%s: a vocabulary of %zu tokens, over the limit of %zu; the "
+                   "file is damaged", path, a.n, MAX_TOKENS);
+  v->n = a.n;
+  v->text = fl_calloc(a.n, sizeof *v->text);
+  v->type = fl_calloc(a.n, 1);
+  if (v->text == NULL || v->type == NULL)
+    return fl_fail(err, FL_ENOMEM, "%s: no memory for the vocabulary", path);
+  size_t cursor = 0;
+  for (size_t i = 0; i < a.n; i++)
+    if (!fl_gguf_arr_next_str(&a, &cursor, &v->text[i]))
+      return fl_fail(err, FL_EINPUT, "%s: token %zu is cut short; the file is damaged", path, i);
+  return FL_OK;
+}
+
+static int load_types(fl_vocab *v, const fl_gguf *g, fl_err *err) {
+  fl_gguf_arr a;
+  memset(v->type, FL_TOKEN_NORMAL, v->n);
+  if (!fl_gguf_get_arr(g, "tokenizer.ggml.token_type", &a)) return FL_OK;
+  if (a.n != v->n || a.type == FL_GGUF_STR || a.type == FL_GGUF_ARR)
+    return fl_fail(err, FL_EINPUT, "%s: %zu token types for %zu tokens; the file is damaged",
+                   fl_gguf_path(g), a.n, v->n);
+  for (size_t i = 0; i < v->n; i++) {
+    int64_t type = fl_gguf_arr_i64(&a, i);
+    if (type < 0 || type > FL_TOKEN_BYTE)
+      return fl_fail(err, FL_EINPUT, "%s: token %zu has the unknown type %lld; the file is "
+                     "damaged", fl_gguf_path(g), i, (long long)type);
+    v->type[i] = type == 0 ? FL_TOKEN_NORMAL : (uint8_t)type; /* 0: undefined */
+  }
+  return FL_OK;
+}
+
+static int load_scores(fl_vocab *v, const fl_gguf *g, fl_err *err) {
+  fl_gguf_arr a;
+  if (!fl_gguf_get_arr(g, "tokenizer.ggml.scores", &a)) return FL_OK;
+  if (a.n != v->n || a.type == FL_GGUF_STR || a.type == FL_GGUF_ARR)
+    return fl_fail(err, FL_EINPUT, "%s: %zu token scores for %zu tokens; the file is damaged",
+                   fl_gguf_path(g), a.n, v->n);
+  v->score = fl_calloc(v->n, sizeof *v->score);
+  if (v->score == NULL) return fl_fail(err, FL_ENOMEM, "%s: no memory for the vocabulary",
+                                       fl_gguf_path(g));
+  for (size_t i = 0; i < v->n; i++) {
+    v->score[i] = (float)fl_gguf_arr_f64(&a, i);
+    if (!isfinite(v->score[i]))
+      return fl_fail(err, FL_EINPUT, "%s: the score of token %zu is not finite; the file is "
+                     "damaged", fl_gguf_path(g), i);
+  }
+  return FL_OK;
+}
+
+int fl_vocab_load(fl_vocab *v, const fl_gguf *g, fl_err *err) {
+  fl_vocab made = {0};
+  int rc = load_texts(&made, g, err);
+  if (rc == FL_OK) rc = load_types(&made, g, err);
+  if (rc == FL_OK) rc = load_scores(&made, g, err);
+  if (rc != FL_OK) goto done;
+  rc = build_index(&made);
+  if (rc != FL_OK) {
+    fl_fail(err, rc, "%s: no memory for the vocabulary", fl_gguf_path(g));
+    goto done;
+  }
+  for (size_t i = 0; i < sizeof template_markers / sizeof *template_markers; i++) {
+    int32_t id = fl_vocab_find(&made, template_markers[i], strlen(template_markers[i]));
+    if (id >= 0) made.type[id] = FL_TOKEN_CONTROL;
+  }
+  *v = made;
+  return FL_OK;
+done:
+  fl_vocab_release(&made);
+  return rc;
+}
+
+void fl_vocab_release(fl_vocab *v) {
+  fl_free(v->text);
+  fl_free(v->type);
+  fl_free(v->score);
+  fl_free(v->slot);
+  *v = (fl_vocab){0};
+}
+
+bool fl_vocab_is_blank(const fl_vocab *v, int32_t id) {
+  const fl_str t = v->text[id];
+  for (size_t i = 0; i < t.len; i++) {
+    if (t.data[i] == ' ' || (t.data[i] >= '\t' && t.data[i] <= '\r')) continue;
+    if (t.len - i < 3 || memcmp(t.data + i, "\xE2\x96\x81", 3) != 0) return false;
+    i += 2;
+  }
+  return t.len > 0;
+}
+
+static bool wanted(const fl_vocab *v, int32_t id, unsigned kinds) {
+  if (v->type[id] == FL_TOKEN_CONTROL) return (kinds & FL_MARK_CONTROL) != 0;
+  if (v->type[id] != FL_TOKEN_USER) return false;
+  return (kinds & FL_MARK_USER) || ((kinds & FL_MARK_BLANK) && fl_vocab_is_blank(v, id));
+}
+
+/* A mark as first byte and length, so that sorting puts the longest of a byte first. */
+static uint64_t mark_key(fl_str t) {
+  return (uint64_t)(unsigned char)t.data[0] << 32 | (UINT32_MAX - (uint32_t)t.len);
+}
+
+static int by_value(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+int fl_markers_init(fl_markers *m, const fl_vocab *v, unsigned kinds) {
+  *m = (fl_markers){ .vocab = v, .kinds = kinds };
+  uint64_t *key = fl_calloc(v->n + 1, sizeof *key);
+  m->len = fl_calloc(v->n + 1, sizeof *m->len);
+  if (key == NULL || m->len == NULL) {
+    fl_free(key);
+    fl_markers_release(m);
+    return FL_ENOMEM;
+  }
+  size_t n = 0;
+  for (size_t i = 0; i < v->n; i++)
+    if (v->text[i].len > 0 && v->text[i].len < UINT32_MAX && wanted(v, (int32_t)i, kinds))
+      key[n++] = mark_key(v->text[i]);
+  if (n > 0) qsort(key, n, sizeof *key, by_value);
+  uint32_t kept = 0, byte = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (i > 0 && key[i] == key[i - 1]) continue;
+    for (; byte <= key[i] >> 32; byte++) m->first[byte] = kept;
+    m->len[kept++] = UINT32_MAX - (uint32_t)key[i];
+  }
+  for (; byte < 257; byte++) m->first[byte] = kept;
+  fl_free(key);
+  return FL_OK;
+}
+
+void fl_markers_release(fl_markers *m) {
+  fl_free(m->len);
+  *m = (fl_markers){0};
+}
+
+int32_t fl_markers_match(const fl_markers *m, const char *s, size_t len, size_t *matched) {
+  if (len == 0) return -1;
+  unsigned byte = (unsigned char)s[0];
+  for (uint32_t i = m->first[byte]; i < m->first[byte + 1]; i++) {
+    if (m->len[i] > len) continue;
+    int32_t id = fl_vocab_find(m->vocab, s, m->len[i]);
+    if (id < 0 || !wanted(m->vocab, id, m->kinds)) continue;
+    *matched = m->len[i];
+    return id;
+  }
+  return -1;
+}
+
+size_t fl_markers_find(const fl_markers *m, const char *s, size_t len, size_t from, int32_t *id,
+                       size_t *matched) {
+  for (size_t at = from; at < len; at++) {
+    *id = fl_markers_match(m, s + at, len - at, matched);
+    if (*id >= 0) return at;
+  }
+  *id = -1;
+  *matched = 0;
+  return len;
+}
