@@ -19,12 +19,19 @@
 typedef struct fl_rows { /* one set of per-layer arrays: rows, a gradient, a moment */
   size_t n_layers, n_rows;
   size_t *width;       /* [n_layers] kv_heads * head_dim; 0 where the layer owns no rows */
+  size_t *kv_heads;    /* [n_layers]; 0 where the layer owns no rows */
   float **k, **v;      /* [n_layers] -> [n_rows, kv_heads, head_dim]; NULL where width is 0 */
-  float *block;        /* the one allocation behind them */
-  size_t n_values;     /* floats in block */
+  float *block;        /* the one allocation behind them; each array begins at FL_ALIGN */
+  size_t n_values;     /* floats in block, the zeros that pad the arrays included */
 } fl_rows;
 
-int fl_rows_init(fl_rows *r, const fl_hparams *hp, size_t n_rows, fl_err *err); /* zeroed */
+/* Zeroed arrays. Refused: 0 rows, no layer with rows (FL_EINPUT). */
+int fl_rows_init(fl_rows *r, const fl_hparams *hp, size_t n_rows, fl_err *err);
+/* As fl_rows_init with the layers of `shape` instead of a model's. */
+int fl_rows_like(fl_rows *r, const fl_rows *shape, size_t n_rows, fl_err *err);
+/* As fl_rows_init with the layers given as arrays [n_layers]. */
+int fl_rows_init_shape(fl_rows *r, size_t n_layers, const size_t *kv_heads, const size_t *width,
+                       size_t n_rows, fl_err *err);
 void fl_rows_release(fl_rows *r);
 
 typedef struct fl_cartridge {
@@ -35,17 +42,19 @@ typedef struct fl_cartridge {
 
 void fl_cartridge_release(fl_cartridge *c);
 
-/* Birth: the model's own K/V over the system message that wraps the document:
- * head ids (up to and with "<document>\n"), document ids, tail ids ("\n</document>" and the turn's
- * close). Longer than p: cut to p with the closing ids kept; shorter: a cartridge of its own length.
+/* Birth: the model's own K/V over the system message that wraps the document (fl_wrapped_system).
+ * Longer than p: cut to p with the closing ids kept; shorter: a cartridge of its own length.
  * frozen >= length is FL_EINPUT. pool: f32. */
 int fl_cartridge_birth(fl_cartridge *out, fl_pass *pass, fl_kv_pool *pool, const char *doc,
                        size_t doc_len, size_t p, size_t frozen, fl_err *err);
 /* From a capture: rows [first, first + n) of a sequence. */
 int fl_cartridge_capture(fl_cartridge *out, const fl_hparams *hp, const fl_seq *seq, size_t first,
                          size_t n, size_t frozen, fl_err *err);
-/* The ids of the wrapped system message of a text (what birth and self-study both use), cut to
- * max_ids (0: whole) with the closing ids kept. */
+/* Appends the ids of the wrapped system message of a text (what birth and self-study both use):
+ * head, text, "\n</document>" as one system turn, tokenised in one piece, so that they equal the
+ * ids of the same message in a chat. Cut to max_ids (0: whole) with the closing ids
+ * ("\n</document>" and the turn's close) kept; FL_EUSAGE when max_ids has no room for a row before
+ * them. A user turn that follows is rendered with after_system = true, behind cartridges too. */
 int fl_wrapped_system(fl_ids *out, const fl_model *m, const char *doc, size_t doc_len,
                       size_t max_ids, fl_err *err);
 

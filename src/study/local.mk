@@ -1,1 +1,8 @@
-# study: sources of this layer
+noinst_LIBRARIES += src/libflstudy.a
+src_libflstudy_a_SOURCES = \
+	src/study/chunk.c \
+	src/study/conv.c src/study/conv.h \
+	src/study/doc_text.c \
+	src/study/reject.c src/study/reject.h \
+	src/study/study.c src/study/study.h
+STUDY_LIBS = src/libflstudy.a $(CARTRIDGE_LIBS)

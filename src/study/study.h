@@ -24,19 +24,28 @@ typedef struct fl_study_options {
   size_t max_q, max_a;         /* tokens */
   double temperature;          /* bot A; 0.6 */
   uint64_t seed;
+  bool (*cancelled)(void *ctx); /* polled once a decoded token; true ends the call with FL_EINTR.
+                                   May be NULL */
+  void *cancel_ctx;
 } fl_study_options;
 
 enum { FL_N_SEED_KINDS = 7 };
 typedef struct fl_seed_kind { const char *kind, *text; } fl_seed_kind;
 extern const fl_seed_kind fl_seed_kinds[FL_N_SEED_KINDS];
 
-/* A document as study sees it. Token offsets map to byte offsets so that a chunk is a byte range. */
+/* A document as study sees it. Token offsets map to byte offsets: a chunk is a byte range. */
 typedef struct fl_doc_text {
   const char *text;
   size_t len;
   size_t n_tokens;
   const uint32_t *token_end;   /* [n_tokens] byte offset after token i, at a UTF-8 boundary */
 } fl_doc_text;
+
+/* Tokenises a document and notes where its tokens end. Copies the text; where the tokenizer changes
+ * it (Unicode normalisation), the copy is what the tokens spell, so that offsets stay exact. */
+int fl_doc_text_init(fl_doc_text *out, const fl_tokenizer *t, const char *text, size_t len,
+                     fl_err *err);
+void fl_doc_text_release(fl_doc_text *d); /* only what fl_doc_text_init made */
 
 /* Teacher targets of a conversation, ragged. */
 typedef struct fl_targets {
@@ -60,8 +69,8 @@ void fl_conv_release(fl_conv *c);
 /* What to make: pure function of (seed, document, round, conversation). */
 typedef struct fl_conv_plan {
   uint32_t doc, round, conv;   /* keys of the random streams; doc also labels events */
-  uint32_t draw;               /* how many conversations of this document were made before: the
-                                  stratum of chunk and seed kind follows from it */
+  uint32_t draw;               /* how many conversations of this document were made before: chunk
+                                  and seed kind follow from it and the document alone */
 } fl_conv_plan;
 
 /* Counts over a call, for logging. */
@@ -70,13 +79,19 @@ typedef struct fl_study_stats {
   double gen_s;
 } fl_study_stats;
 
-/* The chunk of a plan: stratified over the document (flotilla-concepts(7)), half-open token span. */
+/* The chunk of a plan: half-open token span. Draws 0..S-1, S..2S-1, ... of a document cover it
+ * exactly once each, S being about n_tokens / mean chunk length (chunk.c says how). */
 void fl_study_chunk(const fl_study_options *o, const fl_doc_text *doc, const fl_conv_plan *plan,
                     size_t *first, size_t *end);
 
+/* The seed instruction of a plan: index in fl_seed_kinds. Every seven draws hold each kind once. */
+uint32_t fl_study_kind(const fl_study_options *o, const fl_conv_plan *plan);
+
 /* Makes n conversations in lockstep batches. docs[i] is the text of plan i. ok[i] tells whether
- * conversation i came out (up to three redraws each, then skipped); failures never end a run.
- * pass: not recording, max_spans >= n, wide enough for the prompts to be cut into slices. */
+ * conversation i came out (up to three redraws each, then skipped; out[i] is zeroed): a bad request
+ * or answer never ends a run. What does is an error of the caller's options (FL_EUSAGE), memory, or
+ * a full pool; then nothing is handed out. stats may be NULL.
+ * pass: not recording, max_spans >= n, any max_rows >= n. */
 int fl_study_make(fl_conv *out, bool *ok, const fl_conv_plan *plans, const fl_doc_text *const *docs,
                   size_t n, const fl_study_options *o, fl_pass *pass, fl_kv_pool *pool,
                   fl_events *log, fl_study_stats *stats, fl_err *err);

@@ -1,1 +1,4 @@
-# train: sources of this layer
+noinst_LIBRARIES += src/libfltrain.a
+src_libfltrain_a_SOURCES = \
+	src/train/step.c src/train/step.h
+TRAIN_LIBS = src/libfltrain.a $(STUDY_LIBS)

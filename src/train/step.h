@@ -1,8 +1,9 @@
-/* step.h - one optimizer step of a round: several conversations, each behind its visible cartridges.
+/* step.h - one optimizer step of a round: several conversations, each behind its visible
+ * cartridges.
  *
- * The loss is the mean over the group's supervised positions. The gradient of a cartridge is the sum
- * over conversations in order (fixed, so packing, flat passes and ranks give the same bits). Every
- * cartridge that was visible to any conversation takes one Adam step.
+ * The loss is the mean over the group's supervised positions. The gradient of a cartridge is the
+ * sum over conversations in order (fixed, so packing, flat passes and ranks give the same bits).
+ * Every cartridge that was visible to any conversation takes one Adam step.
  */
 #ifndef FL_TRAIN_STEP_H
 #define FL_TRAIN_STEP_H
@@ -17,8 +18,8 @@
 /* One resident cartridge as the trainer sees it; arrays belong to the fleet. */
 typedef struct fl_trainee {
   fl_cartridge *cart;
-  fl_adam *adam;
-  fl_rows *grad;      /* scratch of the trainable rows' shape */
+  fl_adam *adam;      /* may be NULL where no step is taken (fl_step_grad, fl_step_eval) */
+  fl_rows *grad;      /* scratch of the trainable rows' shape; NULL: a part that is not trained */
 } fl_trainee;
 
 typedef struct fl_step_conv {
@@ -40,21 +41,33 @@ typedef struct fl_step_result {
   double student_s, opt_s;
 } fl_step_result;
 
-typedef struct fl_stepper fl_stepper; /* recording pass and scratch, sized at birth */
+/* Recording pass and scratch, sized at birth. A step whose conversations do not fit one pass goes
+ * through several; what cannot fit alone is FL_EINPUT. Not shared between threads. */
+typedef struct fl_stepper fl_stepper;
 typedef struct fl_stepper_limits {
-  size_t max_convs, max_conv_rows, max_sup, max_prefix, max_parts;
-  bool checkpoint, pack;
+  size_t max_convs;      /* conversations in one step */
+  size_t max_conv_rows;  /* tokens of one conversation */
+  size_t max_sup;        /* supervised rows of one pass */
+  size_t max_prefix;     /* rows of one conversation's cartridges */
+  size_t max_parts;      /* cartridges of one conversation */
+  bool checkpoint, pack; /* pack: a pass takes up to max_convs * max_conv_rows rows, otherwise one
+                            conversation */
+  size_t max_pass_rows;  /* with pack: a lower limit on a pass (memory); 0: none. Raised to
+                            max_conv_rows */
 } fl_stepper_limits;
 
 int fl_stepper_new(fl_stepper **out, const fl_model *m, fl_team *team, const fl_stepper_limits *l,
                    fl_err *err);
 void fl_stepper_free(fl_stepper *s);
 
+/* Without FL_OK nothing changed but the gradients; a loss or gradient that is not finite is
+ * FL_EFAIL before any cartridge moved. */
 int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err);
 /* Loss only (held-out), nothing changes. */
 int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
-                 const fl_step_conv *convs, size_t n_convs, double *loss, size_t *n_sup, fl_err *err);
+                 const fl_step_conv *convs, size_t n_convs, double *loss, size_t *n_sup,
+                 fl_err *err);
 /* Gradients only, for gates and tests: trainees' grad is filled, no optimizer step. */
 int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
                  size_t n_convs, fl_step_result *r, fl_err *err);

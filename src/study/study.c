@@ -1,0 +1,360 @@
+/* study.c - the two bots in lockstep.
+ *
+ * All conversations of a call go through the same stages together. The system rows of every
+ * distinct chunk are computed once; each bot works on a fork of them, so that a chunk's rows are
+ * held once.     stage A: every conversation without a request: fork, seed instruction, sampled
+ * request     stage B: every conversation with one: fork, request, greedy answer, teacher rows on
+ * the way What either wrote may be refused (reject.h); the conversation then takes part in the next
+ * attempt, in which bot A draws from the next stretch of the same random stream. By the row rule
+ * nothing of this depends on the company: a plan gives the same conversation alone and among
+ * others.
+ *
+ * Which chunk and which instruction: chunk.c.
+ */
+#include "study/study.h"
+
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "cartridge/cartridge.h"
+#include "study/conv.h"
+#include "study/reject.h"
+
+enum { MAX_ATTEMPTS = 4, ATTEMPT_STRIDE = 1 << 24, PROMPT_SLACK = 256 };
+
+typedef struct base { /* the system rows of one chunk */
+  const fl_doc_text *doc;
+  size_t first, end;
+  fl_seq *seq;
+} base;
+
+typedef struct item { /* one conversation on its way */
+  const fl_conv_plan *plan;
+  const base *base;
+  uint32_t kind;
+  bool done;
+  fl_bot_text request;  /* text NULL: none yet */
+  fl_bot_text answer;
+  fl_ids prompt;        /* of the stage that runs */
+  fl_target_room room;
+} item;
+
+typedef struct maker {
+  const fl_study_options *o;
+  const fl_model *model;
+  fl_pass *pass;
+  fl_kv_pool *pool;
+  fl_events *log;
+  fl_err *err;
+  size_t n, n_base, n_live;
+  item *item;           /* [n] */
+  base *base;           /* [n] */
+  fl_stream *stream;    /* [n], the first n_live in use */
+  item **live;          /* [n] whose stream it is */
+  uint32_t attempt;
+  fl_study_stats stats;
+} maker;
+
+size_t fl_study_max_rows(const fl_study_options *o) {
+  return o->chunk_max + o->max_q + o->max_a + PROMPT_SLACK;
+}
+
+static int check_options(const fl_study_options *o, const fl_model *m, fl_err *err) {
+  const size_t n_ctx = fl_model_hparams(m)->n_ctx;
+  if (o->chunk_min < 1 || o->chunk_min > o->chunk_max)
+    return fl_fail(err, FL_EUSAGE, "--chunk-min %zu and --chunk-max %zu: the range is empty; give "
+                   "1 <= min <= max", o->chunk_min, o->chunk_max);
+  if (o->top_k < 1 || o->max_q < 1 || o->max_a < 1)
+    return fl_fail(err, FL_EUSAGE, "--top-k, --max-q and --max-a must be at least 1");
+  if (o->max_q >= ATTEMPT_STRIDE || o->max_a >= ATTEMPT_STRIDE || o->chunk_max >= ATTEMPT_STRIDE)
+    return fl_fail(err, FL_EUSAGE, "--max-q, --max-a and --chunk-max must be below %d",
+                   ATTEMPT_STRIDE);
+  if (o->chunk_max + o->max_q + o->max_a > n_ctx)
+    return fl_fail(err, FL_EUSAGE, "--chunk-max %zu with --max-q %zu and --max-a %zu is more than "
+                   "the model's context of %zu; lower --chunk-max", o->chunk_max,
+                   o->max_q, o->max_a, n_ctx);
+  return FL_OK;
+}
+
+/* --- setting up ---------------------------------------------------------------------------- */
+
+static const base *find_base(maker *mk, const fl_doc_text *doc, size_t first, size_t end) {
+  for (size_t i = 0; i < mk->n_base; i++) {
+    const base *b = &mk->base[i];
+    if (b->doc == doc && b->first == first && b->end == end) return b;
+  }
+  mk->base[mk->n_base] = (base){ .doc = doc, .first = first, .end = end };
+  return &mk->base[mk->n_base++];
+}
+
+static int run_base(maker *mk, base *b) {
+  const size_t from = b->first > 0 ? b->doc->token_end[b->first - 1] : 0;
+  const size_t to = b->end > 0 ? b->doc->token_end[b->end - 1] : 0;
+  fl_ids ids = { 0 };
+  size_t last;
+  int rc = fl_wrapped_system(&ids, mk->model, b->doc->text + from, to - from, 0, mk->err);
+  if (rc == FL_OK) rc = fl_seq_new(&b->seq, mk->pool, mk->err);
+  if (rc == FL_OK) rc = fl_pass_prefill(mk->pass, b->seq, ids.data, ids.len, &last, mk->err);
+  mk->stats.prefill_tokens += ids.len;
+  fl_ids_release(&ids);
+  return rc;
+}
+
+static int set_up(maker *mk, const fl_conv_plan *plans, const fl_doc_text *const *docs) {
+  const size_t n_vocab = fl_model_hparams(mk->model)->n_vocab;
+  const size_t top_k = mk->o->top_k < n_vocab ? mk->o->top_k : n_vocab;
+  mk->item = fl_calloc(mk->n, sizeof *mk->item);
+  mk->base = fl_calloc(mk->n, sizeof *mk->base);
+  mk->stream = fl_calloc(mk->n, sizeof *mk->stream);
+  mk->live = fl_calloc(mk->n, sizeof *mk->live);
+  if (!mk->item || !mk->base || !mk->stream || !mk->live)
+    return fl_fail(mk->err, FL_ENOMEM, "out of memory for %zu conversations", mk->n);
+  for (size_t i = 0; i < mk->n; i++) {
+    item *it = &mk->item[i];
+    size_t first, end;
+    fl_study_chunk(mk->o, docs[i], &plans[i], &first, &end);
+    it->plan = &plans[i];
+    it->kind = fl_study_kind(mk->o, &plans[i]);
+    it->base = find_base(mk, docs[i], first, end);
+    int rc = fl_target_room_init(&it->room, mk->o->max_a + 1, top_k, mk->err);
+    if (rc != FL_OK) return rc;
+  }
+  for (size_t i = 0; i < mk->n_base; i++) {
+    int rc = run_base(mk, &mk->base[i]);
+    if (rc != FL_OK) return rc;
+  }
+  return FL_OK;
+}
+
+static void tear_down(maker *mk) {
+  for (size_t i = 0; mk->item && i < mk->n; i++) {
+    fl_free(mk->item[i].request.text);
+    fl_free(mk->item[i].answer.text);
+    fl_ids_release(&mk->item[i].prompt);
+    fl_target_room_release(&mk->item[i].room);
+  }
+  for (size_t i = 0; i < mk->n_base; i++) fl_seq_free(mk->base[i].seq);
+  fl_free(mk->item);
+  fl_free(mk->base);
+  fl_free(mk->stream);
+  fl_free(mk->live);
+}
+
+/* --- one stage ----------------------------------------------------------------------------- */
+
+/* A stream on a fork of the chunk's rows, with a user turn as its prompt. */
+static int add_stream(maker *mk, item *it, const char *user, size_t len, size_t max_new) {
+  const fl_seq *system = it->base->seq;
+  fl_stream *s = &mk->stream[mk->n_live];
+  fl_ids_reset(&it->prompt);
+  int rc = fl_chat_user(&it->prompt, fl_model_template(mk->model), fl_model_tokenizer(mk->model),
+                        user, len, true, false, mk->err);
+  if (rc == FL_OK && it->prompt.oom) rc = fl_fail(mk->err, FL_ENOMEM, "out of memory for a prompt");
+  if (rc != FL_OK) return rc;
+  *s = (fl_stream){ .prompt = it->prompt.data, .n_prompt = it->prompt.len, .max_new = max_new,
+                    .sampling = FL_SAMPLING_GREEDY };
+  rc = fl_seq_fork(&s->seq, system, fl_seq_rows(system), mk->err);
+  if (rc != FL_OK) return rc;
+  mk->live[mk->n_live++] = it;
+  mk->stats.prefill_tokens += it->prompt.len;
+  return FL_OK;
+}
+
+static void drop_streams(maker *mk) {
+  for (size_t i = 0; i < mk->n_live; i++) fl_seq_free(mk->stream[i].seq);
+  fl_streams_release(mk->stream, mk->n_live);
+  mk->n_live = 0;
+}
+
+static void keep_teacher_row(void *ctx, size_t i, size_t index, const float *logits,
+                             int32_t token) {
+  maker *mk = ctx;
+  (void)index;
+  (void)token;
+  fl_target_room_add(&mk->live[i]->room, fl_model_kernels(mk->model), logits,
+                     fl_model_hparams(mk->model)->n_vocab, mk->o->top_mass);
+}
+
+static bool is_cancelled(void *ctx) {
+  const maker *mk = ctx;
+  return mk->o->cancelled && mk->o->cancelled(mk->o->cancel_ctx);
+}
+
+static int run_streams(maker *mk, bool teacher) {
+  const fl_generate_hooks hooks = { .ctx = mk,
+                                    .on_row = teacher ? keep_teacher_row : NULL,
+                                    .cancelled = is_cancelled };
+  int rc = fl_generate(mk->pass, mk->stream, mk->n_live, &hooks, mk->err);
+  for (size_t i = 0; i < mk->n_live; i++)
+    mk->stats.gen_tokens += mk->stream[i].out.len + (mk->stream[i].stop == FL_STOP_END ? 1 : 0);
+  return rc;
+}
+
+static void emit(maker *mk, const item *it, fl_reject why, const char *of, size_t n_supervised) {
+  fl_event e;
+  fl_event_begin(&e, "study");
+  fl_event_int(&e, "doc", it->plan->doc);
+  fl_event_int(&e, "round", it->plan->round);
+  fl_event_int(&e, "conv", it->plan->conv);
+  fl_event_str(&e, "kind", fl_seed_kinds[it->kind].kind);
+  fl_event_int(&e, "first", (int64_t)it->base->first);
+  fl_event_int(&e, "end", (int64_t)it->base->end);
+  if (it->request.text) fl_event_strn(&e, "request", it->request.text, it->request.len);
+  if (it->answer.text) fl_event_strn(&e, "answer", it->answer.text, it->answer.len);
+  fl_event_int(&e, "tokens", (int64_t)n_supervised);
+  fl_event_bool(&e, "replayed", false);
+  fl_event_int(&e, "attempt", mk->attempt);
+  if (why != FL_REJECT_NOT) {
+    fl_event_str(&e, "rejected", fl_reject_name(why));
+    fl_event_str(&e, "of", of);
+  }
+  fl_event_emit(mk->log, &e);
+}
+
+static void forget_texts(item *it) {
+  fl_free(it->request.text);
+  fl_free(it->answer.text);
+  it->request = it->answer = (fl_bot_text){ 0 };
+  it->room.n_rows = 0;
+}
+
+static void refuse(maker *mk, item *it, fl_reject why, const char *of) {
+  emit(mk, it, why, of, 0);
+  mk->stats.rejected++;
+  forget_texts(it);
+}
+
+static fl_reject judge(const fl_stream *s, const fl_bot_text *text, size_t max_tokens) {
+  const fl_written w = { .ids = s->out.data + text->n_think,
+                         .n_ids = s->out.len - text->n_think,
+                         .len = text->len,
+                         .max_tokens = max_tokens,
+                         .cut = s->stop != FL_STOP_END };
+  return fl_reject_judge(&w);
+}
+
+/* --- bot A --------------------------------------------------------------------------------- */
+
+static int take_request(maker *mk, size_t i) {
+  item *it = mk->live[i];
+  const fl_stream *s = &mk->stream[i];
+  int rc = fl_bot_text_read(&it->request, fl_model_tokenizer(mk->model), &s->out, mk->err);
+  if (rc != FL_OK) return rc;
+  const fl_reject why = judge(s, &it->request, mk->o->max_q);
+  if (why != FL_REJECT_NOT) refuse(mk, it, why, "request");
+  return FL_OK;
+}
+
+static int ask(maker *mk) {
+  int rc = FL_OK;
+  for (size_t i = 0; rc == FL_OK && i < mk->n; i++) {
+    item *it = &mk->item[i];
+    const char *seed = fl_seed_kinds[it->kind].text;
+    if (it->done) continue;
+    rc = add_stream(mk, it, seed, strlen(seed), mk->o->max_q);
+    if (rc != FL_OK) break;
+    fl_stream *s = &mk->stream[mk->n_live - 1];
+    s->sampling.temperature = mk->o->temperature;
+    s->rng = fl_rng_stream(mk->o->seed, FL_RNG_SAMPLE, it->plan->doc, it->plan->round,
+                           it->plan->conv);
+    s->rng.index = mk->attempt * (uint32_t)ATTEMPT_STRIDE;
+  }
+  if (rc == FL_OK) rc = run_streams(mk, false);
+  for (size_t i = 0; rc == FL_OK && i < mk->n_live; i++) rc = take_request(mk, i);
+  drop_streams(mk);
+  return rc;
+}
+
+/* --- bot B --------------------------------------------------------------------------------- */
+
+static int hand_out(maker *mk, item *it, const fl_stream *s, fl_conv *out) {
+  fl_conv c = { .kind = it->kind, .first = it->base->first, .end = it->base->end };
+  int rc = fl_conv_build(&c, &it->prompt, &s->out, s->stop_token, it->answer.n_think, &it->room,
+                         mk->err);
+  if (rc != FL_OK) {
+    fl_conv_release(&c);
+    return rc;
+  }
+  emit(mk, it, FL_REJECT_NOT, NULL, c.targets.n_rows);
+  c.request = it->request.text;
+  c.answer = it->answer.text;
+  it->request.text = it->answer.text = NULL;
+  it->done = true;
+  *out = c;
+  return FL_OK;
+}
+
+static int take_answer(maker *mk, size_t i, fl_conv *out) {
+  item *it = mk->live[i];
+  const fl_stream *s = &mk->stream[i];
+  int rc = fl_bot_text_read(&it->answer, fl_model_tokenizer(mk->model), &s->out, mk->err);
+  if (rc != FL_OK) return rc;
+  const fl_reject why = judge(s, &it->answer, mk->o->max_a);
+  if (why == FL_REJECT_NOT) return hand_out(mk, it, s, &out[it - mk->item]);
+  refuse(mk, it, why, "answer");
+  return FL_OK;
+}
+
+/* True when request and answer find room behind the chunk in the model's context. */
+static bool has_room(const maker *mk, const item *it) {
+  const size_t n_ctx = fl_model_hparams(mk->model)->n_ctx;
+  return fl_seq_rows(it->base->seq) + it->prompt.len + mk->o->max_a <= n_ctx;
+}
+
+static int answer(maker *mk, fl_conv *out) {
+  int rc = FL_OK;
+  for (size_t i = 0; rc == FL_OK && i < mk->n; i++) {
+    item *it = &mk->item[i];
+    if (it->done || !it->request.text) continue;
+    rc = add_stream(mk, it, it->request.text, it->request.len, mk->o->max_a);
+    if (rc != FL_OK || has_room(mk, it)) continue;
+    refuse(mk, it, FL_REJECT_LONG, "request");
+    fl_seq_free(mk->stream[--mk->n_live].seq);
+  }
+  if (rc == FL_OK) rc = run_streams(mk, true);
+  for (size_t i = 0; rc == FL_OK && i < mk->n_live; i++) rc = take_answer(mk, i, out);
+  drop_streams(mk);
+  return rc;
+}
+
+/* --- the call ------------------------------------------------------------------------------ */
+
+static size_t n_open(const maker *mk) {
+  size_t n = 0;
+  for (size_t i = 0; i < mk->n; i++) n += !mk->item[i].done;
+  return n;
+}
+
+static int make_all(maker *mk, fl_conv *out) {
+  int rc = FL_OK;
+  for (mk->attempt = 0; mk->attempt < MAX_ATTEMPTS && n_open(mk) > 0; mk->attempt++) {
+    rc = ask(mk);
+    if (rc == FL_OK) rc = answer(mk, out);
+    if (rc != FL_OK) break;
+  }
+  mk->stats.skipped = n_open(mk);
+  return rc;
+}
+
+int fl_study_make(fl_conv *out, bool *ok, const fl_conv_plan *plans, const fl_doc_text *const *docs,
+                  size_t n, const fl_study_options *o, fl_pass *pass, fl_kv_pool *pool,
+                  fl_events *log, fl_study_stats *stats, fl_err *err) {
+  maker mk = { .o = o, .model = fl_pass_model(pass), .pass = pass, .pool = pool, .log = log,
+               .err = err, .n = n };
+  const double start_s = fl_now_s();
+  int rc = check_options(o, mk.model, err);
+  if (rc != FL_OK) return rc;
+  memset(out, 0, n * sizeof *out);
+  memset(ok, 0, n * sizeof *ok);
+  rc = set_up(&mk, plans, docs);
+  if (rc == FL_OK) rc = make_all(&mk, out);
+  for (size_t i = 0; i < n; i++) {
+    if (rc != FL_OK) fl_conv_release(&out[i]);
+    ok[i] = rc == FL_OK && mk.item[i].done;
+  }
+  tear_down(&mk);
+  mk.stats.gen_s = fl_now_s() - start_s;
+  if (rc == FL_OK && stats) *stats = mk.stats;
+  return rc;
+}
