@@ -1,9 +1,9 @@
 /* blis.h - BLIS's f32 micro-kernel for this machine, seen without BLIS's headers (blis.c alone
- * includes them).
+ * includes them). Private to this folder.
  *
- * The micro-kernel computes one tile: C [mr, nr] = beta * C + A . B over k steps, A packed [k][mr],
- * B packed [k][nr]. BLIS picks the kernel for the machine at run time; MR, NR and the packing
- * strides come with it. Private to this folder.
+ * The micro-kernel computes one tile y [mr, nr] = x . w or += over k steps, with x packed as
+ * [k][packmr] and w as [k][packnr]. BLIS picks it for the machine at run time; the sizes come with
+ * it.
  */
 #ifndef FL_KERNELS_BLIS_H
 #define FL_KERNELS_BLIS_H
@@ -12,20 +12,19 @@
 #include <stddef.h>
 
 typedef struct fl_ukr {
-  void (*fn)(void); /* BLIS's function, of a type that only blis.c knows */
-  const void *cntx; /* BLIS's context; lives as long as the process */
-  size_t mr, nr;    /* the tile */
-  size_t packmr, packnr; /* strides of packed A and B from one k to the next */
-  bool rows;        /* the kernel likes C with unit stride along a row (else along a column) */
-  const char *arch; /* "zen3" */
+  void (*fn)(void);      /* BLIS's function, of a type that only blis.c knows */
+  const void *cntx;      /* BLIS's context; lives as long as the process */
+  size_t mr, nr;         /* rows and outputs of a tile */
+  size_t packmr, packnr; /* strides of packed x and w from one k to the next */
+  bool transposed;       /* BLIS's MR runs along the outputs (blis.c) */
+  const char *arch;      /* "zen3" */
 } fl_ukr;
 
 /* Fills *u with the machine's micro-kernel. Cheap after the first call; any thread. */
 void fl_ukr_query(fl_ukr *u);
 
-/* C [mr, nr] = A . B (add: C += A . B) over k >= 1 steps. a and b are FL_ALIGN-aligned and packed
- * as above; element (i, j) of C is c[i * rs + j * cs]. */
-void fl_ukr_tile(const fl_ukr *u, size_t k, const float *a, const float *b, float *c, size_t rs,
-                 size_t cs, bool add);
+/* y [mr, nr], row stride ldy, = x . w (add: y + x . w) over k >= 1 steps; x, w FL_ALIGN-aligned. */
+void fl_ukr_tile(const fl_ukr *u, size_t k, const float *x, const float *w, float *y, size_t ldy,
+                 bool add);
 
 #endif

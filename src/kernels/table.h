@@ -37,6 +37,9 @@ struct fl_kernels {
   char name[64];
 };
 
+/* Computes what few_rows_exact holds (matmul.c). */
+bool fl_matmul_probe_run(const fl_kernels *kern);
+
 /* The tables of every level, whichever of them this build has. */
 #define FL_ISA_DECLARE(level)                                        \
   extern const struct fl_gemv_ops fl_gemv_ops_##level;               \

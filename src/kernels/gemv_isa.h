@@ -1,0 +1,37 @@
+/* gemv_isa.h - the loops over panels that are compiled per instruction-set level: widening to f32
+ * and the product with few rows. Private to this folder.
+ */
+#ifndef FL_KERNELS_GEMV_ISA_H
+#define FL_KERNELS_GEMV_ISA_H
+
+#include "kernels/panel.h"
+
+enum {
+  FL_FEW_ROWS = 8,        /* the most rows of a call of `few` */
+  FL_FEW_LANES = 8 * 16   /* outputs in flight at most */
+};
+
+/* One product with few rows. */
+typedef struct fl_few {
+  const fl_panels *w;
+  const float *x; /* [m, n_in], stride ldx */
+  size_t ldx, m;  /* 1 <= m <= FL_FEW_ROWS */
+  float *y;       /* y[r * ldy + o - out0] for outputs o in [out0, out0 + n) */
+  size_t ldy, out0, n;
+} fl_few;
+
+struct fl_gemv_ops {
+  bool fused;        /* multiply-add rounds once */
+  size_t lanes;      /* VF */
+  /* out [n][ld] = inputs [k0, k0 + n) of a panel; ld >= nr. Any range of [0, n_in). */
+  void (*widen)(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n);
+  /* out [n_cols][ldo] = transpose of in [n_rows][ldi] */
+  void (*transpose)(float *out, size_t ldo, const float *in, size_t ldi, size_t n_rows,
+                    size_t n_cols);
+  /* Whether `few` has a route for panels of this width. */
+  bool (*few_fits)(size_t nr);
+  /* Outputs of panels [p0, p1). buf: FL_KC * FL_FEW_LANES floats. */
+  void (*few)(const fl_few *f, size_t p0, size_t p1, float *buf);
+};
+
+#endif

@@ -1,0 +1,127 @@
+/* matmul.c - Y = X . W^T: the choice between the two routes, and the check that they agree. */
+#include "kernels/matmul.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "kernels/gemv_isa.h"
+#include "kernels/nest.h"
+
+static void fill_panel(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
+                       size_t len) {
+  (void)tmp;
+  const fl_panels *w = nest->w;
+  w->kern->gemv->widen(w, out, w->kern->ukr.packnr, nest->first + unit, k0, len);
+}
+
+static fl_nest forward_nest(const fl_panels *w) {
+  return (fl_nest){ .w = w, .k_total = w->n_in, .fill = fill_panel, .unit_tiles = 1 };
+}
+
+typedef struct few_job {
+  fl_few f;
+  size_t p0, p1;
+  float *buf;
+} few_job;
+
+static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
+  const few_job *job = ctx;
+  size_t first, end;
+  fl_share(job->p1 - job->p0, rank, n_ranks, &first, &end);
+  if (first < end)
+    job->f.w->kern->gemv->few(&job->f, job->p0 + first, job->p0 + end,
+                              job->buf + rank * (size_t)(FL_KC * FL_FEW_LANES));
+}
+
+static size_t few_scratch(unsigned n_threads) {
+  return n_threads * (size_t)(FL_KC * FL_FEW_LANES) * sizeof(float);
+}
+
+void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, const float *x,
+                    size_t ldx, size_t m, size_t out0, size_t n, void *scratch) {
+  if (m == 0 || n == 0) return;
+  team = fl_team_for(team, m, n, w->n_in);
+  if (m <= FL_FEW_ROWS && w->kern->few_rows_exact) {
+    few_job job = { .f = { .w = w, .x = x, .ldx = ldx, .m = m, .y = y, .ldy = ldy, .out0 = out0,
+                           .n = n },
+                    .p0 = out0 / w->nr, .p1 = (out0 + n + w->nr - 1) / w->nr, .buf = scratch };
+    fl_team_run(team, few_rank, &job);
+    return;
+  }
+  fl_nest nest = forward_nest(w);
+  nest.a = x;
+  nest.lda = ldx;
+  nest.m = m;
+  nest.c = y;
+  nest.ldc = ldy;
+  nest.n = n;
+  nest.first = out0 / w->nr;
+  fl_nest_run(&nest, team, scratch);
+}
+
+void fl_matmul(const fl_panels *w, fl_team *team, float *y, size_t ldy, const float *x, size_t ldx,
+               size_t m, void *scratch) {
+  fl_matmul_cols(w, team, y, ldy, x, ldx, m, 0, w->n_out, scratch);
+}
+
+size_t fl_matmul_scratch(const fl_panels *w, const fl_team *team, size_t m) {
+  unsigned n_threads = fl_team_size(team);
+  fl_nest forward = forward_nest(w), backward = fl_matmul_dx_nest(w);
+  size_t most = few_scratch(n_threads);
+  size_t f = fl_nest_scratch(&forward, n_threads, m);
+  size_t b = fl_nest_scratch(&backward, n_threads, m);
+  if (f > most) most = f;
+  return b > most ? b : most;
+}
+
+/* --- the probe ------------------------------------------------------------------------------------ */
+
+enum { PROBE_K = FL_KC + 37, PROBE_LANES = 64 };
+
+/* Values of mixed sign and size whose sums round at every step. */
+static float probe_value(uint32_t *state) {
+  *state = *state * 1664525u + 1013904223u;
+  return ((float)(*state >> 8) / 0x1p24f - 0.5f) * (float)(1u << (*state % 7));
+}
+
+/* Whether m rows of `few` over k inputs have the micro-kernel's bits, in each row of its tile. */
+static bool probe_rows(const fl_panels *w, const float *x, size_t m) {
+  float few[FL_FEW_ROWS * PROBE_LANES], many[PROBE_LANES * FL_FEW_ROWS];
+  float buf[1];
+  const size_t nr = w->nr;
+  fl_few f = { .w = w, .x = x, .ldx = PROBE_K, .m = m, .y = few, .ldy = nr, .n = nr };
+  w->kern->gemv->few(&f, 0, 1, buf);
+  fl_nest nest = forward_nest(w);
+  nest.a = x;
+  nest.lda = PROBE_K;
+  nest.m = m;
+  nest.c = many;
+  nest.ldc = nr;
+  nest.n = nr;
+  void *scratch = fl_aligned_calloc(1, fl_nest_scratch(&nest, 1, m));
+  if (!scratch) return false;
+  fl_nest_run(&nest, NULL, scratch);
+  fl_free(scratch);
+  return memcmp(few, many, m * nr * sizeof *few) == 0;
+}
+
+bool fl_matmul_probe_run(const fl_kernels *kern) {
+  const size_t nr = kern->ukr.nr;
+  if (nr > PROBE_LANES || !kern->gemv->few_fits(nr)) return false;
+  float x[FL_FEW_ROWS * PROBE_K];
+  uint32_t state = 1;
+  for (size_t i = 0; i < FL_FEW_ROWS * PROBE_K; i++) x[i] = probe_value(&state);
+  float *data = fl_aligned_calloc(PROBE_K * nr, sizeof *data);
+  if (!data) return false;
+  for (size_t i = 0; i < PROBE_K * nr; i++) data[i] = probe_value(&state);
+  bool same = true;
+  for (size_t k = PROBE_K; k > FL_KC - 9 && same; k -= 9) {
+    fl_panels w = { .kern = kern, .traits = fl_dtype_get(FL_F32), .n_out = nr, .n_in = k, .nr = nr,
+                    .n_panels = 1, .panel_bytes = k * nr * sizeof *data, .data = (uint8_t *)data };
+    for (size_t m = 1; m <= FL_FEW_ROWS && same; m++) same = probe_rows(&w, x, m);
+  }
+  fl_free(data);
+  return same;
+}
+
+bool fl_matmul_probe(const fl_kernels *kern) { return kern->few_rows_exact; }

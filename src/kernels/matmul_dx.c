@@ -1,0 +1,60 @@
+/* matmul_dx.c - dX = dY . W from the panels that the forward uses.
+ *
+ * The sum runs over outputs, so a block of B is FL_KC outputs by nr inputs: pieces of FL_KC / nr
+ * panels, each widened as [inputs][lanes] and turned. Raw types are widened FL_KC inputs at a time,
+ * which is the least that can be taken out of their blocks without waste, and so have units of
+ * several column tiles.
+ */
+#include <string.h>
+
+#include "kernels/gemv_isa.h"
+#include "kernels/matmul.h"
+#include "kernels/nest.h"
+
+static void fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
+                        size_t len) {
+  const fl_panels *w = nest->w;
+  const struct fl_gemv_ops *ops = w->kern->gemv;
+  const size_t nr = w->nr, ld = w->kern->ukr.packnr;
+  const size_t in0 = unit * nest->unit_tiles * nr;
+  const size_t n_in = w->n_in - in0 < nest->unit_tiles * nr ? w->n_in - in0 : nest->unit_tiles * nr;
+  const size_t out_end = nest->first + k0 + len;
+  if (n_in % nr != 0) memset(out + n_in / nr * ld * FL_KC, 0, FL_KC * ld * sizeof *out);
+  for (size_t o = nest->first + k0; o < out_end;) {
+    const size_t panel = o / nr, lane = o % nr;
+    const size_t lanes = out_end - o < nr - lane ? out_end - o : nr - lane;
+    ops->widen(w, tmp, nr, panel, in0, n_in);
+    for (size_t j = 0; j * nr < n_in; j++) {
+      float *tile = out + j * ld * FL_KC + (o - nest->first - k0) * ld;
+      ops->transpose(tile, ld, tmp + j * nr * nr + lane, nr,
+                     n_in - j * nr < nr ? n_in - j * nr : nr, lanes);
+    }
+    o += lanes;
+  }
+}
+
+fl_nest fl_matmul_dx_nest(const fl_panels *w) {
+  size_t tiles = w->raw && FL_KC > w->nr ? FL_KC / w->nr : 1;
+  return (fl_nest){ .w = w, .k_total = w->n_out, .n = w->n_in, .fill = fill_turned,
+                    .unit_tiles = tiles, .tmp_floats = tiles * w->nr * w->nr };
+}
+
+void fl_matmul_dx_cols(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
+                       size_t lddy, size_t m, size_t out0, size_t n, bool add, void *scratch) {
+  if (m == 0 || n == 0) return;
+  fl_nest nest = fl_matmul_dx_nest(w);
+  nest.a = dy;
+  nest.lda = lddy;
+  nest.m = m;
+  nest.k_total = n;
+  nest.c = dx;
+  nest.ldc = lddx;
+  nest.add = add;
+  nest.first = out0;
+  fl_nest_run(&nest, fl_team_for(team, m, n, w->n_in), scratch);
+}
+
+void fl_matmul_dx(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
+                  size_t lddy, size_t m, bool add, void *scratch) {
+  fl_matmul_dx_cols(w, team, dx, lddx, dy, lddy, m, 0, w->n_out, add, scratch);
+}

@@ -1,0 +1,42 @@
+/* nest.h - the loop nest around the micro-kernel that both products with many rows use:
+ *     C [m, n] (+)= A [m, k_total] . B,   k in blocks of FL_KC, ascending
+ * A (activations) is packed once into tiles of mr rows; B (weights) is never whole: `fill` makes one
+ * unit of it, some tiles of nr columns by one k-block, in a buffer of the thread. Private to this
+ * folder.
+ */
+#ifndef FL_KERNELS_NEST_H
+#define FL_KERNELS_NEST_H
+
+#include "kernels/panel.h"
+
+typedef struct fl_nest fl_nest;
+
+/* Fills out, unit_tiles blocks of [FL_KC][packnr], with unit `unit` of B at k in [k0, k0 + len). */
+typedef void fl_nest_fill(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
+                          size_t len);
+
+struct fl_nest {
+  const fl_panels *w;
+  const float *a;
+  size_t lda, m, k_total;
+  float *c;
+  size_t ldc, n;
+  bool add;
+  fl_nest_fill *fill;
+  size_t first;      /* of fill's own: first panel, or first output */
+  size_t unit_tiles; /* column tiles that one fill makes */
+  size_t tmp_floats; /* fill's own space per thread */
+};
+
+/* Bytes of scratch for up to m rows. */
+size_t fl_nest_scratch(const fl_nest *nest, unsigned n_threads, size_t m);
+
+void fl_nest_run(const fl_nest *nest, fl_team *team, void *scratch);
+
+/* The nest of dX with this matrix, operands unset (matmul_dx.c). */
+fl_nest fl_matmul_dx_nest(const fl_panels *w);
+
+/* `team`, or NULL where the product is so small that waking the team takes longer than it saves. */
+fl_team *fl_team_for(fl_team *team, size_t m, size_t n, size_t k);
+
+#endif
