@@ -1,8 +1,8 @@
 # kernels. *_isa.c files are compiled once per instruction-set level into libraries of their own;
 # kernels.c picks a level at run time. Products and sums are fused only where the source says so.
 kernels_isa_sources = \
-	src/kernels/simd.h src/kernels/table.h \
-	src/kernels/attention_isa.c src/kernels/attention_isa.h \
+	src/kernels/simd.h src/kernels/table.h src/kernels/vmath.h \
+	src/kernels/attention_isa.c src/kernels/attention_isa.h src/kernels/attention_tile.h \
 	src/kernels/attention_bwd_isa.c src/kernels/attention_bwd_isa.h \
 	src/kernels/gemv_isa.c src/kernels/gemv_isa.h \
 	src/kernels/loss_isa.c src/kernels/loss_isa.h \
@@ -12,7 +12,7 @@ kernels_cflags = $(AM_CFLAGS) -ffp-contract=off
 noinst_LIBRARIES += src/libflkernels.a
 src_libflkernels_a_CFLAGS = $(kernels_cflags) $(BLIS_CFLAGS)
 src_libflkernels_a_SOURCES = \
-	src/kernels/attention.c src/kernels/attention.h \
+	src/kernels/attention.c src/kernels/attention.h src/kernels/attention_ref.c \
 	src/kernels/blis.c src/kernels/blis.h \
 	src/kernels/kernels.c src/kernels/kernels.h src/kernels/table.h \
 	src/kernels/loss.c src/kernels/loss.h \
