@@ -1,0 +1,213 @@
+/* cmd_train.c - train: makes a fleet or continues one. With --tui the trainer runs in a process of
+ * its own, away from the terminal, and the dashboard watches it (train_detached.c). */
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "commands/command.h"
+#include "commands/fleet_dir.h"
+#include "commands/report.h"
+#include "commands/signals.h"
+#include "commands/train.h"
+
+static const opt_spec input_specs[] = {
+  { .name = "docs", .letter = 'd', .type = OPT_LIST, .meta = "PATH",
+    .offset = offsetof(train_args, docs), .help = "a document or a folder of them; repeatable" },
+  { .name = "recursive", .letter = 'R', .type = OPT_ON, .offset = offsetof(train_args, recursive),
+    .help = "folders with all that is below them" },
+  { .name = "resume", .type = OPT_ON, .offset = offsetof(train_args, resume),
+    .help = "continue an existing fleet" },
+  { .name = "update", .type = OPT_ON, .offset = offsetof(train_args, update),
+    .help = "train documents anew whose text has changed" },
+  { .name = "remove", .type = OPT_LIST, .meta = "NAME", .offset = offsetof(train_args, remove),
+    .help = "take a document out of the fleet; repeatable" },
+  { .name = "redo", .type = OPT_LIST, .meta = "NAME", .offset = offsetof(train_args, redo),
+    .help = "train a document anew, its files may be damaged; repeatable" },
+  { .name = "merge", .type = OPT_TEXT, .meta = "NAME", .offset = offsetof(train_args, merge),
+    .help = "one cartridge of this name for all documents together" },
+  { .name = "tui", .type = OPT_ON, .offset = offsetof(train_args, tui),
+    .help = "show the dashboard while training" },
+  { 0 }
+};
+static const opt_group groups[] = {
+  { "Input", input_specs, 0 },
+  { "Model", engine_options, offsetof(train_args, engine) },
+  { "Training", train_specs, offsetof(train_args, train) },
+  { "Common options", common_json_options, 0 },
+  { 0 }
+};
+
+static void init(void *args) {
+  fl_train_options_default(&((train_args *)args)->train);
+}
+
+static size_t value_size(opt_type type) {
+  switch (type) {
+    case OPT_ON: case OPT_OFF: return sizeof(bool);
+    case OPT_COUNT: return sizeof(size_t);
+    case OPT_U64: case OPT_BYTES: return sizeof(uint64_t);
+    case OPT_REAL: case OPT_SECONDS: return sizeof(double);
+    case OPT_TEXT: return sizeof(const char *);
+    case OPT_CHOICE: return sizeof(int);
+    case OPT_LIST: break;
+  }
+  return sizeof(opt_list);
+}
+
+/* What the files of a fleet are built on can't change once it exists. */
+static int refuse_structural(const opt_parsed *p, const fl_train_options *given,
+                             const fl_train_options *kept, const char *dir, fl_err *err) {
+  const struct { const char *name; uint64_t given, kept; } fixed[] = {
+    { "p", given->p, kept->p },
+    { "frozen", given->frozen, kept->frozen },
+    { "embed-chunk", given->embed_chunk, kept->embed_chunk },
+    { "seed", given->seed, kept->seed },
+  };
+  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+    if (options_given(p, fixed[i].name) && fixed[i].given != fixed[i].kept)
+      return fl_fail(err, FL_EUSAGE,
+                     "--%s %llu: the fleet %s was made with %llu; leave the option out or train a "
+                     "new fleet", fixed[i].name, (unsigned long long)fixed[i].given, dir,
+                     (unsigned long long)fixed[i].kept);
+  return FL_OK;
+}
+
+/* On resume the manifest's flags hold wherever none was given. */
+static int merge_flags(const opt_parsed *p, const fl_manifest *m, const char *dir, fl_err *err) {
+  train_args *a = p->args;
+  fl_train_options kept = m->opts;
+  kept.p = (size_t)m->p;
+  kept.frozen = (size_t)m->frozen;
+  kept.embed_chunk = (size_t)m->embed_chunk;
+  kept.rounds = a->train.rounds;
+  int rc = refuse_structural(p, &a->train, &kept, dir, err);
+  if (rc != FL_OK) return rc;
+  for (const opt_spec *s = train_specs; s->name; s++)
+    if (options_given(p, s->name))
+      memcpy((char *)&kept + s->offset, (const char *)&a->train + s->offset, value_size(s->type));
+  a->train = kept;
+  return FL_OK;
+}
+
+static bool listed(const opt_list *l, const char *name) {
+  for (size_t i = 0; i < l->n; i++)
+    if (strcmp(l->v[i], name) == 0) return true;
+  return false;
+}
+
+static int add_doc(opt_list *docs, const char *name, fl_err *err) {
+  const char **grown = fl_reallocarray(docs->v, docs->n + 1, sizeof *grown);
+  if (!grown) return fl_fail(err, FL_ENOMEM, "not enough memory");
+  docs->v = grown;
+  docs->v[docs->n++] = name;
+  return FL_OK;
+}
+
+/* Without --docs a resumed fleet's documents are read from where they were. */
+static int docs_from_manifest(train_args *a, const fl_manifest *m, fl_err *err) {
+  int rc = FL_OK;
+  bool merged = m->n_members > 0;
+  size_t n = merged ? m->n_members : m->n;
+  for (size_t i = 0; i < n && rc == FL_OK; i++) {
+    const char *name = merged ? m->member[i].name : m->doc[i].name;
+    if (!listed(&a->remove, name)) rc = add_doc(&a->docs, name, err);
+  }
+  if (rc == FL_OK && merged && !a->merge) a->merge = m->doc[0].name;
+  return rc;
+}
+
+static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, fl_err *err) {
+  train_args *a = p->args;
+  bool exists = fleet_dir_exists(dir);
+  int rc = FL_OK;
+  if (exists && !a->resume)
+    return fl_fail(err, FL_EUSAGE,
+                   "%s: holds a fleet already; add --resume to continue it, or name another folder",
+                   dir);
+  if (!exists && a->resume)
+    return fl_fail(err, FL_EUSAGE, "%s: no fleet to resume here; leave --resume out to make one",
+                   dir);
+  if (exists) {
+    rc = fleet_dir_load(manifest, dir, err);
+    if (rc == FL_OK) rc = merge_flags(p, manifest, dir, err);
+    if (rc == FL_OK && a->docs.n == 0) rc = docs_from_manifest(a, manifest, err);
+  }
+  if (rc == FL_OK && a->docs.n == 0) rc = fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
+  if (rc == FL_OK && !exists && !a->engine.model)
+    rc = fl_fail(err, FL_EUSAGE, "--model FILE is needed");
+  if (rc == FL_OK) rc = fl_train_options_check(&a->train, err);
+  return rc;
+}
+
+static int print_result(const fl_fleet *f, const char *dir, double seconds, bool json,
+                        fl_err *err) {
+  fl_json *out = fl_json_object(), *rows = fl_json_array();
+  if (!out || !rows) return fl_fail(err, FL_ENOMEM, "not enough memory");
+  fl_json_set_str(out, "fleet", dir);
+  fl_json_set_u64(out, "rounds", fl_fleet_rounds(f));
+  fl_json_set_u64(out, "generation", fl_fleet_generation(f));
+  fl_json_set_num(out, "elapsed_s", seconds);
+  fl_json_set_num(out, "peak_memory_bytes", (double)fl_peak_rss_bytes());
+  for (size_t i = 0; i < fl_fleet_n_docs(f); i++) {
+    fl_doc_info d;
+    fl_fleet_doc(f, i, &d);
+    fl_json *row = fl_json_object();
+    fl_json_set_str(row, "name", d.name);
+    fl_json_set_u64(row, "tokens", d.tokens);
+    fl_json_set_u64(row, "rows", d.rows);
+    fl_json_set_u64(row, "steps", d.steps);
+    fl_json_push(rows, row);
+  }
+  fl_json_set(out, "docs", rows);
+  int rc = report_print(out, json, err);
+  fl_json_free(out);
+  return rc;
+}
+
+int train_run(train_args *a, const char *dir, const fl_source_list *docs, fl_err *err) {
+  engine e = { 0 };
+  fl_fleet *f = NULL;
+  double start = fl_now_s();
+  fl_open_options how = { .resume = a->resume, .update = a->update, .allow_add = true,
+                          .remove = a->remove.v, .n_remove = a->remove.n, .redo = a->redo.v,
+                          .n_redo = a->redo.n, .merge = a->merge };
+  fl_train_hooks hooks = { .poll = signals_poll, .progress = progress_line };
+  signals_catch();
+  int rc = engine_open(&e, &a->engine, fleet_dir_exists(dir) ? dir : NULL, err);
+  if (rc == FL_OK) rc = fl_fleet_open(&f, dir, e.model, e.team, docs, &a->train, &how, err);
+  if (rc == FL_OK) rc = fl_fleet_train(f, &hooks, err);
+  if (rc == FL_EINTR)
+    fl_info("stopped after round %llu, the state is saved; --resume continues",
+            (unsigned long long)fl_fleet_rounds(f));
+  if (rc == FL_OK && !(fl_log_level() < 0 && !a->common.json))
+    rc = print_result(f, dir, fl_now_s() - start, a->common.json, err);
+  if (f) fl_fleet_close(f);
+  engine_close(&e);
+  return rc;
+}
+
+static int run(const opt_parsed *p, fl_err *err) {
+  train_args *a = p->args;
+  const char *dir = p->operand[0];
+  fl_manifest manifest = { 0 };
+  fl_source_list docs = { 0 };
+  int rc = prepare(p, dir, &manifest, err);
+  if (rc == FL_OK) rc = fl_source_read(&docs, a->docs.v, a->docs.n, a->recursive, err);
+  if (rc == FL_OK)
+    rc = a->tui ? train_detached(a, dir, &docs, err) : train_run(a, dir, &docs, err);
+  fl_source_release(&docs);
+  fl_manifest_release(&manifest);
+  return rc;
+}
+
+const command cmd_train = { .name = "train",
+                            .operands = "FLEET",
+                            .summary = "Makes a fleet of cartridges from documents, or continues one",
+                            .min_operands = 1,
+                            .max_operands = 1,
+                            .groups = groups,
+                            .args_size = sizeof(train_args),
+                            .init = init,
+                            .run = run };

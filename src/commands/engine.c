@@ -1,0 +1,57 @@
+/* engine.c - see engine.h. */
+#include "commands/engine.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "commands/fleet_dir.h"
+
+static const char *const template_names[] = { "auto", "chatml", "llama3", "gemma4", "gemma",
+                                              "plain", NULL };
+static const char *const experts_names[] = { "pack", "borrow", NULL };
+
+const opt_spec engine_options[] = {
+  { .name = "model", .letter = 'm', .type = OPT_TEXT, .meta = "FILE",
+    .offset = offsetof(engine_args, model), .help = "the model, a GGUF file" },
+  { .name = "threads", .letter = 't', .type = OPT_COUNT, .meta = "N", .min = 0, .max = 1024,
+    .offset = offsetof(engine_args, threads), .help = "threads; 0: the cores available" },
+  { .name = "template", .type = OPT_CHOICE, .meta = "NAME", .choices = template_names,
+    .offset = offsetof(engine_args, chat_template), .help = "chat template" },
+  { .name = "experts", .type = OPT_CHOICE, .meta = "HOW", .choices = experts_names,
+    .offset = offsetof(engine_args, experts),
+    .help = "expert weights: packed, or in place from the file" },
+  { 0 }
+};
+
+int engine_open(engine *out, const engine_args *a, const char *fleet, fl_err *err) {
+  char *path = NULL;
+  engine e = { 0 };
+  int rc = FL_OK;
+  if (a->model) {
+    path = fl_strdup(a->model);
+    if (!path) rc = fl_fail(err, FL_ENOMEM, "not enough memory");
+  } else if (fleet) {
+    rc = fleet_dir_model(&path, fleet, err);
+  } else {
+    rc = fl_fail(err, FL_EUSAGE, "--model FILE is needed");
+  }
+  fl_model_options opt = { .pack_experts = a->experts == 0 };
+  if (rc == FL_OK && a->chat_template > 0 &&
+      !fl_template_by_name(&opt.force_template, template_names[a->chat_template]))
+    rc = fl_fail(err, FL_EUSAGE, "--template %s: unknown", template_names[a->chat_template]);
+  if (rc == FL_OK) rc = fl_team_new(&e.team, (unsigned)a->threads, err);
+  if (rc == FL_OK) rc = fl_model_open(&e.model, path, &opt, e.team, err);
+  fl_free(path);
+  if (rc != FL_OK) {
+    engine_close(&e);
+    return rc;
+  }
+  *out = e;
+  return FL_OK;
+}
+
+void engine_close(engine *e) {
+  if (e->model) fl_model_close(e->model);
+  if (e->team) fl_team_free(e->team);
+  *e = (engine){ 0 };
+}

@@ -1,0 +1,25 @@
+/* sampling.h - the options of generation that ask, chat and eval share. */
+#ifndef FL_COMMANDS_SAMPLING_H
+#define FL_COMMANDS_SAMPLING_H
+
+#include "commands/options.h"
+#include "fleet/fleet.h"
+
+typedef struct sampling_args {
+  fl_sampling sampling;
+  size_t max_new;
+  uint64_t seed;
+  int kv; /* fl_kv_type */
+} sampling_args;
+
+typedef struct retrieval_args {
+  fl_rag_options rag;
+} retrieval_args;
+
+extern const opt_spec sampling_specs[], retrieval_specs[];
+void sampling_default(sampling_args *a);
+void retrieval_default(retrieval_args *a);
+/* The generation part of an ask. */
+void sampling_apply(fl_ask_options *o, const sampling_args *a);
+
+#endif

@@ -1,0 +1,39 @@
+/* signals.c - see signals.h. The flag is the only file-scope variable of the commands: a handler
+ * can reach nothing else. */
+#include "commands/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_signal(int sig) {
+  if (stop_asked) {
+    signal(sig, SIG_DFL);
+    raise(sig);
+  }
+  stop_asked = 1;
+}
+
+void signals_catch(void) {
+  /* No SA_RESTART: a read that waits for input returns. NODEFER: the second one may end it. */
+  struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
+  sigemptyset(&sa.sa_mask);
+  sigaction(SIGINT, &sa, NULL);
+  sigaction(SIGTERM, &sa, NULL);
+}
+
+bool signals_stop(void) {
+  return stop_asked != 0;
+}
+
+void signals_forget(void) {
+  stop_asked = 0;
+}
+
+int signals_poll(void *ctx) {
+  (void)ctx;
+  return stop_asked ? FL_EINTR : FL_OK;
+}

@@ -1,0 +1,27 @@
+/* train.h - the two ways in which cmd_train.c runs a training: here, or detached with the dashboard
+ * in front. */
+#ifndef FL_COMMANDS_TRAIN_H
+#define FL_COMMANDS_TRAIN_H
+
+#include "commands/command.h"
+#include "commands/engine.h"
+#include "commands/progress.h"
+#include "commands/train_options.h"
+#include "fleet/options.h"
+
+typedef struct train_args {
+  common_args common;
+  engine_args engine;
+  fl_train_options train;
+  opt_list docs, remove, redo;
+  bool recursive, resume, update, tui;
+  const char *merge;
+} train_args;
+
+/* Opens, trains, commits and prints the result. */
+int train_run(train_args *a, const char *dir, const fl_source_list *docs, fl_err *err);
+/* The same in a child process with its own session, which writes to DIR/train.log, while this one
+ * shows the dashboard. When the dashboard is left, training goes on. */
+int train_detached(train_args *a, const char *dir, const fl_source_list *docs, fl_err *err);
+
+#endif
