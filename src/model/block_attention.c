@@ -19,6 +19,12 @@ fl_attn fl_layer_attn(const fl_pass *p, size_t layer, const fl_kv_pool *pool) {
                     .softcap = hp->attn_softcap, .window = l->window };
 }
 
+size_t fl_layer_qkv_cols(const fl_hparams *hp, size_t layer) {
+  const fl_layer_hparams *l = &hp->layer[layer];
+  size_t kv = l->kv_from == (int32_t)layer ? l->kv_heads : 0;
+  return (l->n_heads + 2 * kv) * l->head_dim;
+}
+
 /* What the row functions below need to know. */
 typedef struct half {
   size_t layer, q, kv, ld; /* columns of q, of k; row stride of qkv */
@@ -34,7 +40,7 @@ static half half_of(fl_pass *p, size_t layer, fl_tape *t) {
   const fl_layer_hparams *l = &p->model->hp.layer[layer];
   const fl_layer_weights *w = &p->model->weights.layer[layer];
   return (half){ .layer = layer, .q = l->n_heads * l->head_dim, .kv = l->kv_heads * l->head_dim,
-                 .ld = w->qkv.n_out, .l = l, .w = w, .t = t };
+                 .ld = fl_layer_qkv_cols(&p->model->hp, layer), .l = l, .w = w, .t = t };
 }
 
 static const float *rope_row(const fl_pass *p, const half *c, size_t row) {
@@ -63,15 +69,19 @@ static void attn_norm_rows(fl_pass *p, const void *ctx, size_t first, size_t end
 
 static void qkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   const half *c = ctx;
+  bool owner = c->l->kv_from == (int32_t)c->layer;
   for (size_t r = first; r < end; r++) {
-    float *row = p->qkv + r * c->ld;
+    float *row = p->qkv + r * c->ld, *k = row + c->q, *v = k + c->kv;
     if (c->w->qkv_bias != NULL) fl_add(p->model->kern, row, c->w->qkv_bias, c->ld);
+    if (owner && c->l->v_from_k) memcpy(v, k, c->kv * sizeof *v);
     if (c->t != NULL) memcpy(c->t->qkv_raw + r * c->ld, row, c->ld * sizeof *row);
     norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, r);
-    if (p->rerun || c->l->kv_from != (int32_t)c->layer) continue;
-    norm_rope(p, c, row + c->q, c->l->kv_heads, c->w->k_norm, r);
-    fl_seq_write(p->span[p->row_span[r]].seq, c->layer, p->row_pos[r], 1, row + c->q,
-                 row + c->q + c->kv);
+    if (p->rerun || !owner) continue;
+    norm_rope(p, c, k, c->l->kv_heads, c->w->k_norm, r);
+    if (p->model->hp.v_norm)
+      fl_rmsnorm(p->model->kern, v, v, NULL, c->l->kv_heads, c->l->head_dim, c->l->head_dim,
+                 c->l->head_dim, p->model->hp.rms_eps);
+    fl_seq_write(p->span[p->row_span[r]].seq, c->layer, p->row_pos[r], 1, k, v);
   }
 }
 
@@ -134,15 +144,20 @@ static void norm_rope_bwd(const fl_pass *p, const half *c, float *dx, const floa
 
 static void dqkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   const half *c = ctx;
+  size_t hd = c->l->head_dim;
   for (size_t r = first; r < end; r++) {
-    float *d = p->dqkv + r * c->ld;
+    float *d = p->dqkv + r * c->ld, *dk = d + c->q, *dv = dk + c->kv;
     const float *raw = c->raw + r * c->ld;
     size_t kv_row = c->kv_first[p->row_span[r]] + p->row_pos[r];
     norm_rope_bwd(p, c, d, raw, c->l->n_heads, c->w->q_norm, r);
     if (c->l->kv_from != (int32_t)c->layer) continue;
-    memcpy(d + c->q, c->dk + kv_row * c->kv, c->kv * sizeof *d);
-    memcpy(d + c->q + c->kv, c->dv + kv_row * c->kv, c->kv * sizeof *d);
-    norm_rope_bwd(p, c, d + c->q, raw + c->q, c->l->kv_heads, c->w->k_norm, r);
+    memcpy(dk, c->dk + kv_row * c->kv, c->kv * sizeof *d);
+    memcpy(dv, c->dv + kv_row * c->kv, c->kv * sizeof *d);
+    norm_rope_bwd(p, c, dk, raw + c->q, c->l->kv_heads, c->w->k_norm, r);
+    if (p->model->hp.v_norm)
+      fl_rmsnorm_bwd(p->model->kern, dv, dv, raw + c->q + c->kv, NULL, c->l->kv_heads, hd, hd, hd, hd,
+                     p->model->hp.rms_eps, false);
+    if (c->l->v_from_k) fl_add(p->model->kern, dk, dv, c->kv);
   }
 }
 

@@ -11,6 +11,9 @@ static const fl_family *const families[] = {
   &fl_family_qwen3,
   &fl_family_qwen2,
   &fl_family_llama,
+  &fl_family_qwen3moe,
+  &fl_family_gemma3,
+  &fl_family_gemma4,
 };
 
 const fl_family *fl_family_find(const char *arch) {
@@ -20,7 +23,7 @@ const fl_family *fl_family_find(const char *arch) {
 }
 
 const char *fl_family_names(void) {
-  return "qwen3, qwen2, llama";
+  return "qwen3, qwen3moe, qwen2, llama, gemma3, gemma4";
 }
 
 static const char *arch_key(char buf[256], const fl_hparams *hp, const char *key) {
@@ -86,7 +89,7 @@ static int apply_factors(fl_rope_hparams *r, const fl_gguf *g, fl_err *err) {
 }
 
 int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, double base, size_t dim,
-                 fl_err *err) {
+                 bool scaled, fl_err *err) {
   char buf[256];
   fl_str type = { "", 0 };
   double factor = 1, n_orig = (double)hp->n_ctx;
@@ -96,6 +99,7 @@ int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, dou
   if (r->inv_freq == NULL) return fl_fail(err, FL_ENOMEM, "out of memory");
   for (size_t i = 0; i < r->half; i++)
     r->inv_freq[i] = pow(base, -2.0 * (double)i / (double)dim);
+  if (!scaled) return FL_OK;
   fl_gguf_get_str(g, arch_key(buf, hp, "rope.scaling.type"), &type);
   fl_meta_f64(g, hp, "rope.scaling.factor", &factor);
   fl_meta_f64(g, hp, "rope.scaling.original_context_length", &n_orig);
@@ -110,4 +114,21 @@ int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, dou
                    fl_gguf_path(g), (int)type.len, type.data);
   }
   return apply_factors(r, g, err);
+}
+
+int fl_experts_read(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
+  uint64_t n = 0, used = 0, ff = 0;
+  fl_meta_u64(g, hp, "expert_count", &n);
+  fl_meta_u64(g, hp, "expert_used_count", &used);
+  fl_meta_u64(g, hp, "expert_feed_forward_length", &ff);
+  if (n < 1 || n > 4096 || used < 1 || used > n || used > FL_MAX_EXPERTS_USED || ff < 1 ||
+      ff > (uint64_t)1 << 20)
+    return fl_fail(err, FL_EINPUT, "%s: %llu experts, %llu used, of width %llu make no sense",
+                   fl_gguf_path(g), (unsigned long long)n, (unsigned long long)used,
+                   (unsigned long long)ff);
+  hp->n_experts = (size_t)n;
+  hp->n_experts_used = (size_t)used;
+  hp->n_ff_expert = (size_t)ff;
+  hp->expert_renorm = true;
+  return FL_OK;
 }

@@ -25,6 +25,9 @@ const char *fl_family_names(void);
 extern const fl_family fl_family_qwen3;
 extern const fl_family fl_family_qwen2;
 extern const fl_family fl_family_llama;
+extern const fl_family fl_family_qwen3moe;
+extern const fl_family fl_family_gemma3;
+extern const fl_family fl_family_gemma4;
 
 /* Metadata under the architecture's prefix: "<arch>.<key>". */
 bool fl_meta_u64(const fl_gguf *g, const fl_hparams *hp, const char *key, uint64_t *out);
@@ -32,9 +35,11 @@ bool fl_meta_f64(const fl_gguf *g, const fl_hparams *hp, const char *key, double
 /* A value per layer: an array of n_layers, or one number for all. False when the key is absent or
  * has another length. */
 bool fl_meta_per_layer(const fl_gguf *g, const fl_hparams *hp, const char *key, double *out);
-/* inv_freq[i] = base^(-2i/dim), i < dim/2, then scaling by the file's rope metadata (linear, yarn,
- * llama3 factors tensor). */
+/* inv_freq[i] = base^(-2i/dim), i < dim/2; with `scaled` then by the file's rope metadata (linear,
+ * yarn) and its factors tensor rope_freqs.weight (llama3, gemma4's proportional rotary). */
 int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, double base, size_t dim,
-                 fl_err *err);
+                 bool scaled, fl_err *err);
+/* expert_count, expert_used_count, expert_feed_forward_length, checked. */
+int fl_experts_read(fl_hparams *hp, const fl_gguf *g, fl_err *err);
 
 #endif

@@ -114,7 +114,8 @@ int fl_hparams_read(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
                    fl_gguf_path(g), base, (unsigned long long)rot);
       goto done;
     }
-    rc = fl_rope_init(&hp->rope[0], g, hp, base, rot != 0 ? (size_t)rot : hp->layer[0].head_dim, err);
+    rc = fl_rope_init(&hp->rope[0], g, hp, base, rot != 0 ? (size_t)rot : hp->layer[0].head_dim, true,
+                      err);
     if (rc < 0) goto done;
   }
   rc = check_layers(hp, g, err);

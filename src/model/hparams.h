@@ -10,7 +10,7 @@
 #include "formats/gguf.h"
 #include "kernels/pointwise.h"
 
-enum { FL_MAX_LAYERS = 512 };
+enum { FL_MAX_LAYERS = 512, FL_MAX_EXPERTS_USED = 64 };
 
 /* Sizes and switches of one layer; they may differ by layer. */
 typedef struct fl_layer_hparams {
@@ -18,6 +18,7 @@ typedef struct fl_layer_hparams {
   size_t n_ff;          /* dense feed-forward width; 0: none */
   size_t window;        /* sliding window in rows; 0: sees all */
   uint32_t rope_set;    /* which of hparams.rope applies */
+  bool v_from_k;        /* no V projection: V is the raw K projection */
   int32_t kv_from;      /* layer whose K/V rows are used; its own index unless shared */
 } fl_layer_hparams;
 
@@ -36,6 +37,7 @@ typedef struct fl_hparams {
   float attn_softcap, logit_softcap; /* 0: none */
   float embed_scale;    /* multiplies the embedding; 1: none */
   bool rope_interleaved;
+  bool v_norm;          /* weightless RMSNorm on each head's V */
   fl_act act;
   size_t n_experts, n_experts_used, n_ff_expert;
   bool expert_renorm;   /* top-k router weights renormalised */

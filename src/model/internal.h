@@ -33,12 +33,36 @@ typedef struct fl_tape {
   float *x_mid;    /* [rows, d_model] after the attention's residual */
   float *gate_up;  /* [rows, 2 * n_ff] */
   float *ffn_y;    /* [rows, d_model] before the post norm; NULL without that norm */
+  /* Experts. */
+  float *router;   /* [rows, n_experts] probabilities */
+  int32_t *expert; /* [rows, n_experts_used] chosen, best first */
+  float *weight;   /* [rows, n_experts_used] */
+  float *moe_gu;   /* [rows * n_experts_used, 2 * n_ff_expert], by expert, then row */
+  float *dense_y, *moe_y; /* [rows, d_model] the branches before their own norms (gemma4) */
+  /* Per-layer embedding. */
+  float *ple_g;    /* [rows, n_embd_per_layer] gate before its activation */
+  float *ple_y;    /* [rows, d_model] before the post norm */
 } fl_tape;
 
 /* Widest of the layers, for buffers that all layers share. */
 typedef struct fl_widths {
   size_t q, kv, qkv, ff, heads;
 } fl_widths;
+
+/* Work space of the experts, shared by all layers. */
+typedef struct fl_moe_space {
+  float *in, *router_in, *out;   /* [rows, d_model] */
+  float *xe, *ye;                /* [rows, d_model] rows of one expert */
+  float *h;                      /* [rows, n_ff_expert] */
+  uint32_t *order;               /* [rows * used] row * used + slot, by expert, then row */
+  size_t *first;                 /* [n_experts + 1] an expert's first entry in order */
+  fl_tape t;                     /* router, expert, weight, moe_gu when not recording */
+  /* backward */
+  float *dweight;                /* [rows, used] */
+  float *drouter;                /* [rows, n_experts] */
+  float *dgu;                    /* [rows, 2 * n_ff_expert] */
+  float *din, *drouter_in;       /* [rows, d_model] */
+} fl_moe_space;
 
 struct fl_pass {
   const fl_model *model;
@@ -70,6 +94,9 @@ struct fl_pass {
   float *loss_logits;      /* [loss_rows, n_vocab], recording */
   float *loss_dlogits;     /* the same with a soft cap, else == loss_logits */
   void *scratch;           /* matmul and attention */
+  fl_moe_space moe;
+  float *ple_in;           /* [max_rows, n_layers * n_embd_per_layer] */
+  float *ple_a, *ple_g;    /* [max_rows, n_embd_per_layer] */
 
   /* Recording. */
   fl_tape *tape;           /* [n_layers] */
@@ -100,5 +127,22 @@ void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t);
 void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads);
 void fl_ffn_half_fwd(fl_pass *p, size_t layer, fl_tape *t);
 void fl_ffn_half_bwd(fl_pass *p, size_t layer, const fl_tape *t);
+
+/* Columns of a layer's qkv buffer: q, and k and v where the layer owns its rows. */
+size_t fl_layer_qkv_cols(const fl_hparams *hp, size_t layer);
+
+/* block_moe.c: p->moe.out = weighted sum of the chosen experts of p->moe.in, chosen by
+ * p->moe.router_in. Backward: from dy [rows, d_model] to p->moe.din and p->moe.drouter_in (=). */
+void fl_moe_fwd(fl_pass *p, size_t layer, fl_tape *t);
+void fl_moe_bwd(fl_pass *p, size_t layer, const fl_tape *t, const float *dy);
+void fl_moe_carve_tape(fl_pass *p, fl_tape *t);
+void fl_moe_carve(fl_pass *p);
+size_t fl_moe_scratch(const fl_pass *p, size_t layer);
+
+/* block_ple.c: the inputs of all layers after the embedding; then one layer's addition to p->x, and
+ * its backward on p->dx. */
+void fl_ple_inputs(fl_pass *p);
+void fl_ple_fwd(fl_pass *p, size_t layer, fl_tape *t);
+void fl_ple_bwd(fl_pass *p, size_t layer, const fl_tape *t);
 
 #endif

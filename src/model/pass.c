@@ -12,22 +12,22 @@ enum {
   SERIAL_VALUES = 16384  /* below this many values a region is not worth waking threads */
 };
 
+static size_t max2(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
 static fl_widths widest(const fl_model *m) {
   fl_widths w = { 0 };
   for (size_t i = 0; i < m->hp.n_layers; i++) {
     const fl_layer_hparams *l = &m->hp.layer[i];
     size_t q = l->n_heads * l->head_dim, kv = l->kv_heads * l->head_dim;
-    if (q > w.q) w.q = q;
-    if (kv > w.kv) w.kv = kv;
-    if (m->weights.layer[i].qkv.n_out > w.qkv) w.qkv = m->weights.layer[i].qkv.n_out;
-    if (l->n_ff > w.ff) w.ff = l->n_ff;
-    if (l->n_heads > w.heads) w.heads = l->n_heads;
+    w.q = max2(w.q, q);
+    w.kv = max2(w.kv, kv);
+    w.qkv = max2(w.qkv, fl_layer_qkv_cols(&m->hp, i));
+    w.ff = max2(w.ff, l->n_ff);
+    w.heads = max2(w.heads, l->n_heads);
   }
   return w;
-}
-
-static size_t max2(size_t a, size_t b) {
-  return a > b ? a : b;
 }
 
 static size_t attention_scratch(const fl_pass *p, size_t layer) {
@@ -43,12 +43,18 @@ static size_t scratch_bytes(const fl_pass *p) {
   const fl_model *m = p->model;
   size_t rows = p->opt.max_rows, most;
   most = fl_matmul_scratch(m->weights.head, p->team, max2(p->opt.max_out_rows, p->loss_rows));
+  most = max2(most, fl_proj_scratch(&m->weights.ple_proj, p->team, rows));
   for (size_t i = 0; i < m->hp.n_layers; i++) {
     const fl_layer_weights *w = &m->weights.layer[i];
     most = max2(most, fl_proj_scratch(&w->qkv, p->team, rows));
     most = max2(most, fl_proj_scratch(&w->attn_out, p->team, rows));
     most = max2(most, fl_proj_scratch(&w->gate_up, p->team, rows));
     most = max2(most, fl_proj_scratch(&w->ffn_down, p->team, rows));
+    most = max2(most, fl_moe_scratch(p, i));
+    if (w->ple != NULL) {
+      most = max2(most, fl_proj_scratch(&w->ple->gate, p->team, rows));
+      most = max2(most, fl_proj_scratch(&w->ple->out, p->team, rows));
+    }
     most = max2(most, attention_scratch(p, i));
   }
   return most;
@@ -61,28 +67,35 @@ static float *floats(fl_pass *p, size_t rows, size_t cols) {
 }
 
 /* The inner activations of one layer; with checkpointing all layers share one set. */
-static void carve_inner(fl_pass *p, fl_tape *t, const fl_layer_weights *w, size_t q, size_t heads,
-                        size_t ff) {
+static void carve_inner(fl_pass *p, fl_tape *t, const fl_layer_weights *w, size_t qkv, size_t q,
+                        size_t heads, size_t ff) {
   size_t rows = p->opt.max_rows, d = p->model->hp.d_model;
-  t->qkv_raw = floats(p, rows, w != NULL ? w->qkv.n_out : p->wide.qkv);
+  t->qkv_raw = floats(p, rows, qkv);
   t->att = floats(p, rows, q);
   t->stat = floats(p, rows, heads);
   t->x_mid = floats(p, rows, d);
   t->gate_up = floats(p, rows, 2 * ff);
   if (w == NULL || w->post_attn_norm != NULL) t->attn_y = floats(p, rows, d);
   if (w == NULL || w->post_ffn_norm != NULL) t->ffn_y = floats(p, rows, d);
+  if (p->model->hp.n_experts != 0) fl_moe_carve_tape(p, t);
+  if (p->model->hp.n_embd_per_layer != 0) {
+    t->ple_g = floats(p, rows, p->model->hp.n_embd_per_layer);
+    t->ple_y = floats(p, rows, d);
+  }
 }
 
 static void carve_tape(fl_pass *p) {
   const fl_model *m = p->model;
   fl_tape shared = { 0 };
   p->tape = fl_arena_take(&p->arena, m->hp.n_layers, sizeof *p->tape);
-  if (p->opt.checkpoint) carve_inner(p, &shared, NULL, p->wide.q, p->wide.heads, p->wide.ff);
+  if (p->opt.checkpoint)
+    carve_inner(p, &shared, NULL, p->wide.qkv, p->wide.q, p->wide.heads, p->wide.ff);
   for (size_t i = 0; i < m->hp.n_layers; i++) {
     const fl_layer_hparams *l = &m->hp.layer[i];
     fl_tape t = shared;
     if (!p->opt.checkpoint)
-      carve_inner(p, &t, &m->weights.layer[i], l->n_heads * l->head_dim, l->n_heads, l->n_ff);
+      carve_inner(p, &t, &m->weights.layer[i], fl_layer_qkv_cols(&m->hp, i),
+                  l->n_heads * l->head_dim, l->n_heads, l->n_ff);
     t.x_in = floats(p, p->opt.max_rows, m->hp.d_model);
     if (p->tape != NULL) p->tape[i] = t;
   }
@@ -137,6 +150,12 @@ static void carve(fl_pass *p) {
   p->h = floats(p, rows, hp->d_model);
   p->qkv = floats(p, rows, p->wide.qkv);
   p->glu = floats(p, rows, p->wide.ff);
+  fl_moe_carve(p);
+  if (hp->n_embd_per_layer != 0) {
+    p->ple_in = floats(p, rows, hp->n_layers * hp->n_embd_per_layer);
+    p->ple_a = floats(p, rows, hp->n_embd_per_layer);
+    p->ple_g = floats(p, rows, hp->n_embd_per_layer);
+  }
   p->out_h = floats(p, max2(p->opt.max_out_rows, p->loss_rows), hp->d_model);
   if (p->opt.record) {
     carve_backward(p);
@@ -299,6 +318,7 @@ int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *er
   place_rows(p, spans, n_spans);
   p->rerun = false;
   fl_pass_rows(p, embed_rows, NULL, p->n_rows, p->model->hp.d_model);
+  fl_ple_inputs(p);
   for (size_t i = 0; i < p->model->hp.n_layers && p->n_rows > 0; i++) {
     fl_tape *t = p->opt.record ? &p->tape[i] : NULL;
     fl_attention_half_fwd(p, i, t);

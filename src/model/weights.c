@@ -6,19 +6,18 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/loader.h"
 
-typedef struct loader {
-  const fl_gguf *g;
-  const fl_hparams *hp;
-  const fl_kernels *kern;
-  fl_team *team;
-  fl_weights *w;
-  fl_err *err;
-} loader;
+static void tensor_name(char name[128], const char *kind, int layer) {
+  if (layer < 0)
+    snprintf(name, 128, "%s", kind);
+  else
+    snprintf(name, 128, "blk.%d.%s", layer, kind);
+}
 
-static const fl_tensor_info *find(const loader *l, const char *fmt, int layer) {
+const fl_tensor_info *fl_load_find(const fl_loader *l, const char *kind, int layer) {
   char name[128];
-  snprintf(name, sizeof name, fmt, layer);
+  tensor_name(name, kind, layer);
   return fl_gguf_tensor(l->g, name);
 }
 
@@ -27,7 +26,7 @@ static int name_of(const fl_tensor_info *t) {
 }
 
 /* The tensor must be a matrix [n_out, n_in] of a supported type. */
-static int check_matrix(const loader *l, const fl_tensor_info *t, size_t n_out, size_t n_in) {
+static int check_matrix(const fl_loader *l, const fl_tensor_info *t, size_t n_out, size_t n_in) {
   if (fl_dtype_get(t->ggml_type) == NULL)
     return fl_fail(l->err, FL_EINPUT, "%s: tensor %.*s has the type %s, which is not supported; "
                    "convert the file to f16, q8_0 or another usual type", fl_gguf_path(l->g),
@@ -40,12 +39,12 @@ static int check_matrix(const loader *l, const fl_tensor_info *t, size_t n_out, 
 }
 
 /* A vector of n values, widened; *out stays NULL when it is absent and `optional`. */
-static int load_vector(const loader *l, float **out, const char *fmt, int layer, size_t n,
+int fl_load_vector(const fl_loader *l, float **out, const char *kind, int layer, size_t n,
                        bool optional) {
-  const fl_tensor_info *t = find(l, fmt, layer);
+  const fl_tensor_info *t = fl_load_find(l, kind, layer);
   const fl_dtype_traits *d;
   char name[128];
-  snprintf(name, sizeof name, fmt, layer);
+  tensor_name(name, kind, layer);
   if (t == NULL) {
     if (optional) return FL_OK;
     return fl_fail(l->err, FL_EINPUT, "%s: the tensor %s is missing", fl_gguf_path(l->g), name);
@@ -65,7 +64,7 @@ static int load_vector(const loader *l, float **out, const char *fmt, int layer,
 }
 
 /* Packs consecutive parts of equal type together. */
-static int pack_proj(const loader *l, fl_proj *p, const fl_tensor_info *const *t,
+int fl_load_pack(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
                      const size_t *n_out, size_t n_parts, size_t n_in) {
   int rc;
   for (size_t i = 0; i < n_parts; i++)
@@ -90,31 +89,31 @@ static int pack_proj(const loader *l, fl_proj *p, const fl_tensor_info *const *t
   return FL_OK;
 }
 
-static int load_proj(const loader *l, fl_proj *p, const char *const *fmt, int layer,
+int fl_load_proj(const fl_loader *l, fl_proj *p, const char *const *kind, int layer,
                      const size_t *n_out, size_t n_parts, size_t n_in) {
   const fl_tensor_info *t[3];
   for (size_t i = 0; i < n_parts; i++) {
-    t[i] = find(l, fmt[i], layer);
+    t[i] = fl_load_find(l, kind[i], layer);
     if (t[i] == NULL) {
       char name[128];
-      snprintf(name, sizeof name, fmt[i], layer);
+      tensor_name(name, kind[i], layer);
       return fl_fail(l->err, FL_EINPUT, "%s: the tensor %s is missing", fl_gguf_path(l->g), name);
     }
   }
-  return pack_proj(l, p, t, n_out, n_parts, n_in);
+  return fl_load_pack(l, p, t, n_out, n_parts, n_in);
 }
 
-static int load_qkv_bias(const loader *l, fl_layer_weights *w, int i, const size_t n_out[3]) {
-  static const char *const fmt[] = { "blk.%d.attn_q.bias", "blk.%d.attn_k.bias",
-                                     "blk.%d.attn_v.bias" };
+static int load_qkv_bias(const fl_loader *l, fl_layer_weights *w, int i, const size_t n_out[3]) {
+  static const char *const kind[] = { "attn_q.bias", "attn_k.bias",
+                                     "attn_v.bias" };
   size_t at = 0;
   int rc;
-  if (find(l, fmt[0], i) == NULL) return FL_OK;
+  if (fl_load_find(l, kind[0], i) == NULL) return FL_OK;
   w->qkv_bias = fl_aligned_calloc(w->qkv.n_out, sizeof *w->qkv_bias);
   if (w->qkv_bias == NULL) return fl_fail(l->err, FL_ENOMEM, "out of memory");
   for (size_t j = 0; j < 3; j++) {
     float *part = NULL;
-    if ((rc = load_vector(l, &part, fmt[j], i, n_out[j], false)) < 0) {
+    if ((rc = fl_load_vector(l, &part, kind[j], i, n_out[j], false)) < 0) {
       fl_free(part);
       return rc;
     }
@@ -125,38 +124,38 @@ static int load_qkv_bias(const loader *l, fl_layer_weights *w, int i, const size
   return FL_OK;
 }
 
-static int load_attention(const loader *l, fl_layer_weights *w, int i) {
-  static const char *const qkv[] = { "blk.%d.attn_q.weight", "blk.%d.attn_k.weight",
-                                     "blk.%d.attn_v.weight" };
-  static const char *const o[] = { "blk.%d.attn_output.weight" };
+static int load_attention(const fl_loader *l, fl_layer_weights *w, int i) {
+  static const char *const qkv[] = { "attn_q.weight", "attn_k.weight",
+                                     "attn_v.weight" };
+  static const char *const o[] = { "attn_output.weight" };
   const fl_layer_hparams *h = &l->hp->layer[i];
   size_t d = l->hp->d_model, nq = h->n_heads * h->head_dim, nkv = h->kv_heads * h->head_dim;
-  size_t n_out[3] = { nq, nkv, nkv };
+  size_t n_out[3] = { nq, nkv, nkv }, n_parts = h->kv_from != i ? 1 : h->v_from_k ? 2 : 3;
   int rc;
-  if ((rc = load_vector(l, &w->attn_norm, "blk.%d.attn_norm.weight", i, d, false)) < 0) return rc;
-  if ((rc = load_vector(l, &w->q_norm, "blk.%d.attn_q_norm.weight", i, h->head_dim, true)) < 0) return rc;
-  if ((rc = load_vector(l, &w->k_norm, "blk.%d.attn_k_norm.weight", i, h->head_dim, true)) < 0) return rc;
-  rc = load_vector(l, &w->post_attn_norm, "blk.%d.post_attention_norm.weight", i, d, true);
+  if ((rc = fl_load_vector(l, &w->attn_norm, "attn_norm.weight", i, d, false)) < 0) return rc;
+  if ((rc = fl_load_vector(l, &w->q_norm, "attn_q_norm.weight", i, h->head_dim, true)) < 0) return rc;
+  if ((rc = fl_load_vector(l, &w->k_norm, "attn_k_norm.weight", i, h->head_dim, true)) < 0) return rc;
+  rc = fl_load_vector(l, &w->post_attn_norm, "post_attention_norm.weight", i, d, true);
   if (rc < 0) return rc;
-  if ((rc = load_proj(l, &w->qkv, qkv, i, n_out, 3, d)) < 0) return rc;
-  if ((rc = load_qkv_bias(l, w, i, n_out)) < 0) return rc;
-  return load_proj(l, &w->attn_out, o, i, &d, 1, nq);
+  if ((rc = fl_load_proj(l, &w->qkv, qkv, i, n_out, n_parts, d)) < 0) return rc;
+  if (n_parts == 3 && (rc = load_qkv_bias(l, w, i, n_out)) < 0) return rc;
+  return fl_load_proj(l, &w->attn_out, o, i, &d, 1, nq);
 }
 
-static int load_ffn(const loader *l, fl_layer_weights *w, int i) {
-  static const char *const gu[] = { "blk.%d.ffn_gate.weight", "blk.%d.ffn_up.weight" };
-  static const char *const dn[] = { "blk.%d.ffn_down.weight" };
+static int load_ffn(const fl_loader *l, fl_layer_weights *w, int i) {
+  static const char *const gu[] = { "ffn_gate.weight", "ffn_up.weight" };
+  static const char *const dn[] = { "ffn_down.weight" };
   size_t d = l->hp->d_model, ff = l->hp->layer[i].n_ff;
   size_t n_out[2] = { ff, ff };
   int rc;
-  if ((rc = load_vector(l, &w->ffn_norm, "blk.%d.ffn_norm.weight", i, d, false)) < 0) return rc;
-  rc = load_vector(l, &w->post_ffn_norm, "blk.%d.post_ffw_norm.weight", i, d, true);
-  if (rc < 0) return rc;
-  if ((rc = load_proj(l, &w->gate_up, gu, i, n_out, 2, d)) < 0) return rc;
-  return load_proj(l, &w->ffn_down, dn, i, &d, 1, ff);
+  if ((rc = fl_load_vector(l, &w->ffn_norm, "ffn_norm.weight", i, d, false)) < 0) return rc;
+  rc = fl_load_vector(l, &w->post_ffn_norm, "post_ffw_norm.weight", i, d, true);
+  if (rc < 0 || ff == 0) return rc;
+  if ((rc = fl_load_proj(l, &w->gate_up, gu, i, n_out, 2, d)) < 0) return rc;
+  return fl_load_proj(l, &w->ffn_down, dn, i, &d, 1, ff);
 }
 
-static int load_ends(const loader *l) {
+static int load_ends(const fl_loader *l) {
   const fl_tensor_info *head = fl_gguf_tensor(l->g, "output.weight");
   fl_weights *w = l->w;
   size_t d = l->hp->d_model, n_vocab = l->hp->n_vocab;
@@ -175,28 +174,31 @@ static int load_ends(const loader *l) {
   if (rc < 0) return rc;
   w->bytes += fl_panels_bytes(w->head);
   fl_gguf_drop(l->g, head);
-  return load_vector(l, &w->out_norm, "output_norm.weight", 0, d, false);
+  rc = fl_load_vector(l, &w->out_norm, "output_norm.weight", -1, d, false);
+  return rc < 0 ? rc : fl_weights_load_ple_input(l);
 }
 
 int fl_weights_load(fl_weights *w, const fl_gguf *g, const fl_hparams *hp, const fl_kernels *kern,
                     fl_team *team, fl_err *err) {
-  loader l = { .g = g, .hp = hp, .kern = kern, .team = team, .w = w, .err = err };
+  fl_loader l = { .g = g, .hp = hp, .kern = kern, .team = team, .w = w, .err = err };
   int rc;
   memset(w, 0, sizeof *w);
   w->n_layers = hp->n_layers;
+  w->n_experts = hp->n_experts;
   w->layer = fl_calloc(hp->n_layers, sizeof *w->layer);
   if (w->layer == NULL) return fl_fail(err, FL_ENOMEM, "out of memory");
   if ((rc = load_ends(&l)) < 0) goto done;
   for (size_t i = 0; i < hp->n_layers; i++) {
     if ((rc = load_attention(&l, &w->layer[i], (int)i)) < 0) goto done;
     if ((rc = load_ffn(&l, &w->layer[i], (int)i)) < 0) goto done;
+    if ((rc = fl_weights_load_extras(&l, &w->layer[i], (int)i)) < 0) goto done;
   }
 done:
   if (rc < 0) fl_weights_release(w);
   return rc;
 }
 
-static void proj_release(fl_proj *p) {
+void fl_proj_release(fl_proj *p) {
   for (size_t i = 0; i < 3; i++) fl_panels_free(p->w[i]);
 }
 
@@ -210,13 +212,16 @@ void fl_weights_release(fl_weights *w) {
     fl_free(l->ffn_norm);
     fl_free(l->post_ffn_norm);
     fl_free(l->qkv_bias);
-    proj_release(&l->qkv);
-    proj_release(&l->gate_up);
-    proj_release(&l->attn_out);
-    proj_release(&l->ffn_down);
+    fl_proj_release(&l->qkv);
+    fl_proj_release(&l->gate_up);
+    fl_proj_release(&l->attn_out);
+    fl_proj_release(&l->ffn_down);
+    fl_weights_release_extras(l, w->n_experts);
   }
   fl_free(w->layer);
   fl_free(w->out_norm);
+  fl_proj_release(&w->ple_proj);
+  fl_free(w->ple_norm);
   fl_panels_free(w->head);
   memset(w, 0, sizeof *w);
 }
