@@ -1,7 +1,8 @@
 /* mem.h - every allocation of the program goes through here.
  *
  * Sizes are products that are checked; a failed or overflowing request gives NULL, never a short
- * block. All blocks are released with fl_free(). Test hooks: a fault after N allocations, and a
+ * block. All blocks are released with fl_free(), which also takes what a library function allocated
+ * with malloc for its caller. Test hooks: a fault after N allocations, and a
  * guard that counts allocations made while a hot path (a decoding or training step) runs.
  */
 #ifndef FL_BASE_MEM_H

@@ -1,0 +1,12 @@
+/* layer_formats.c - the test program of the formats layer. */
+#include "suite.h"
+
+Suite *suite_dtype(void);
+Suite *suite_fza(void);
+Suite *suite_gguf(void);
+Suite *suite_safetensors(void);
+
+int main(void) {
+  static suite_fn *const suites[] = {suite_dtype, suite_gguf, suite_safetensors, suite_fza};
+  return suite_main(suites, sizeof suites / sizeof *suites);
+}
