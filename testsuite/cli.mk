@@ -1,1 +1,9 @@
-# cli
+# cli: the program as people meet it
+cli_tests = \
+	testsuite/cli/layers.sh \
+	testsuite/cli/help.sh \
+	testsuite/cli/usage.sh \
+	testsuite/cli/info.sh \
+	testsuite/cli/gates.sh
+TESTS += $(cli_tests)
+EXTRA_DIST += testsuite/cli/lib.sh $(cli_tests)
