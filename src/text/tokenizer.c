@@ -3,9 +3,11 @@
  *
  * Which marks are cut out of raw text first:
  *              with FL_TOK_SPECIAL        without
- *   BPE        control, user-defined      white-space-only user-defined
+ *   BPE        control, unknown,          white-space-only user-defined
+ *              user-defined
  *   SPM        control                    none
- * SentencePiece finds its user-defined pieces itself, after blanks became U+2581. */
+ * (the unknown token's text is one of the added tokens of the reference BPE, and plain text to
+ * SentencePiece). SentencePiece finds its user-defined pieces itself, after blanks became U+2581. */
 #include "text/tokenizer.h"
 
 #include <stdio.h>
@@ -116,8 +118,8 @@ static int open_pieces(fl_tokenizer *t, fl_err *err) {
                      fl_gguf_path(t->gguf), err);
 }
 
-static int open_kind(fl_tokenizer *t, fl_err *err) {
-  fl_str model = {0};
+static int find_kind(fl_tokenizer *t, fl_err *err) {
+  fl_str model = { "", 0 };
   fl_gguf_get_str(t->gguf, "tokenizer.ggml.model", &model);
   if (str_is(model, "gpt2")) t->kind = KIND_BYTE_BPE;
   else if (str_is(model, "gemma4")) t->kind = KIND_GEMMA4;
@@ -125,7 +127,11 @@ static int open_kind(fl_tokenizer *t, fl_err *err) {
   else
     return fl_fail(err, FL_EINPUT, "%s: the tokenizer model \"%.*s\" is not supported; use a model "
                    "with gpt2, llama or gemma4", fl_gguf_path(t->gguf),
-                   (int)(model.len < 64 ? model.len : 64), model.len ? model.data : "");
+                   (int)(model.len < 64 ? model.len : 64), model.data);
+  return FL_OK;
+}
+
+static int open_kind(fl_tokenizer *t, fl_err *err) {
   int rc = t->kind == KIND_BYTE_BPE ? open_byte_bpe(t, err) : open_pieces(t, err);
   if (rc != FL_OK) return rc;
   fl_gguf_get_bool(t->gguf, "tokenizer.ggml.add_bos_token", &t->adds_bos);
@@ -137,8 +143,8 @@ static int open_kind(fl_tokenizer *t, fl_err *err) {
 
 static int init_marks(fl_tokenizer *t) {
   bool spm = t->kind == KIND_SPM;
-  int rc = fl_markers_init(&t->special, &t->vocab,
-                           spm ? FL_MARK_CONTROL : FL_MARK_CONTROL | FL_MARK_USER);
+  unsigned special = spm ? FL_MARK_CONTROL : FL_MARK_CONTROL | FL_MARK_USER | FL_MARK_UNKNOWN;
+  int rc = fl_markers_init(&t->special, &t->vocab, special);
   if (rc == FL_OK) rc = fl_markers_init(&t->plain, &t->vocab, spm ? 0 : FL_MARK_BLANK);
   if (rc == FL_OK) rc = fl_markers_init(&t->kept_special, &t->vocab, FL_MARK_USER);
   if (rc == FL_OK) rc = fl_markers_init(&t->kept_plain, &t->vocab, FL_MARK_BLANK);
@@ -170,7 +176,8 @@ int fl_tokenizer_open(fl_tokenizer **out, const fl_gguf *g, fl_err *err) {
   fl_tokenizer *t = fl_calloc(1, sizeof *t);
   if (t == NULL) return fl_fail(err, FL_ENOMEM, "%s: no memory for the tokenizer", fl_gguf_path(g));
   t->gguf = g;
-  int rc = fl_vocab_load(&t->vocab, g, err);
+  int rc = find_kind(t, err);
+  if (rc == FL_OK) rc = fl_vocab_load(&t->vocab, g, t->kind == KIND_SPM, err);
   if (rc == FL_OK) rc = load_policy(t, err);
   if (rc == FL_OK) rc = open_kind(t, err);
   if (rc != FL_OK) goto done;
@@ -308,7 +315,8 @@ void fl_detokenize_one(const fl_tokenizer *t, fl_buf *out, int32_t id, bool spec
       if (special) fl_buf_append(out, text.data, text.len);
       return;
     case FL_TOKEN_UNKNOWN:
-      fl_buf_puts(out, "\xEF\xBF\xBD");
+      if (special) fl_buf_append(out, text.data, text.len);
+      else fl_buf_puts(out, "\xEF\xBF\xBD");
       return;
     case FL_TOKEN_UNUSED:
       return;

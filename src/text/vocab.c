@@ -117,13 +117,39 @@ static int load_scores(fl_vocab *v, const fl_gguf *g, fl_err *err) {
   return FL_OK;
 }
 
-int fl_vocab_load(fl_vocab *v, const fl_gguf *g, fl_err *err) {
+static bool is_respelt(const fl_vocab *v, size_t i) {
+  const fl_str t = v->text[i];
+  return v->type[i] == FL_TOKEN_USER && t.len > 0 && memchr(t.data, ' ', t.len) != NULL;
+}
+
+static int respell_blanks(fl_vocab *v) {
+  size_t room = 0;
+  for (size_t i = 0; i < v->n; i++)
+    if (is_respelt(v, i)) room += v->text[i].len * 3; /* within the file's size, three times */
+  if (room == 0) return FL_OK;
+  char *out = v->respelt = fl_malloc(room);
+  if (out == NULL) return FL_ENOMEM;
+  for (size_t i = 0; i < v->n; i++) {
+    if (!is_respelt(v, i)) continue;
+    const fl_str t = v->text[i];
+    v->text[i].data = out;
+    for (size_t k = 0; k < t.len; k++) {
+      if (t.data[k] == ' ') out = mempcpy(out, "\xE2\x96\x81", 3);
+      else *out++ = t.data[k];
+    }
+    v->text[i].len = (size_t)(out - v->text[i].data);
+  }
+  return FL_OK;
+}
+
+int fl_vocab_load(fl_vocab *v, const fl_gguf *g, bool pieces, fl_err *err) {
   fl_vocab made = {0};
   int rc = load_texts(&made, g, err);
   if (rc == FL_OK) rc = load_types(&made, g, err);
   if (rc == FL_OK) rc = load_scores(&made, g, err);
   if (rc != FL_OK) goto done;
-  rc = build_index(&made);
+  if (pieces) rc = respell_blanks(&made);
+  if (rc == FL_OK) rc = build_index(&made);
   if (rc != FL_OK) {
     fl_fail(err, rc, "%s: no memory for the vocabulary", fl_gguf_path(g));
     goto done;
@@ -144,6 +170,7 @@ void fl_vocab_release(fl_vocab *v) {
   fl_free(v->type);
   fl_free(v->score);
   fl_free(v->slot);
+  fl_free(v->respelt);
   *v = (fl_vocab){0};
 }
 
@@ -159,6 +186,7 @@ bool fl_vocab_is_blank(const fl_vocab *v, int32_t id) {
 
 static bool wanted(const fl_vocab *v, int32_t id, unsigned kinds) {
   if (v->type[id] == FL_TOKEN_CONTROL) return (kinds & FL_MARK_CONTROL) != 0;
+  if (v->type[id] == FL_TOKEN_UNKNOWN) return (kinds & FL_MARK_UNKNOWN) != 0;
   if (v->type[id] != FL_TOKEN_USER) return false;
   return (kinds & FL_MARK_USER) || ((kinds & FL_MARK_BLANK) && fl_vocab_is_blank(v, id));
 }

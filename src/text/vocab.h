@@ -22,12 +22,14 @@ typedef struct fl_vocab {
   float *score;    /* NULL when the file has none */
   int32_t *slot;   /* open addressing over text, -1 is free */
   size_t n_slots;  /* a power of two */
+  char *respelt;   /* the texts that are not as the file has them */
 } fl_vocab;
 
 /* Loads tokenizer.ggml.{tokens,token_type,scores}; every length is checked against the tokens,
  * types against the known ones, scores are finite. Markers of the chat templates are control
- * tokens whatever type the file gives them. */
-int fl_vocab_load(fl_vocab *v, const fl_gguf *g, fl_err *err);
+ * tokens whatever type the file gives them. With `pieces` blanks in user-defined texts become
+ * U+2581, as they are in SentencePiece's own files: converters write them as blanks. */
+int fl_vocab_load(fl_vocab *v, const fl_gguf *g, bool pieces, fl_err *err);
 void fl_vocab_release(fl_vocab *v);
 /* The lowest id with that text, or -1. */
 int32_t fl_vocab_find(const fl_vocab *v, const char *s, size_t len);
@@ -35,7 +37,7 @@ int32_t fl_vocab_find(const fl_vocab *v, const char *s, size_t len);
 bool fl_vocab_is_blank(const fl_vocab *v, int32_t id);
 
 /* A set of token texts to be found inside text, leftmost and longest first. */
-enum { FL_MARK_CONTROL = 1, FL_MARK_USER = 2, FL_MARK_BLANK = 4 };
+enum { FL_MARK_CONTROL = 1, FL_MARK_USER = 2, FL_MARK_BLANK = 4, FL_MARK_UNKNOWN = 8 };
 typedef struct fl_markers {
   const fl_vocab *vocab;
   unsigned kinds;
