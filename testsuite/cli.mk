@@ -1,6 +1,5 @@
 # cli: the program as people meet it
 cli_tests = \
-	testsuite/cli/layers.sh \
 	testsuite/cli/help.sh \
 	testsuite/cli/usage.sh \
 	testsuite/cli/info.sh \

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -257,11 +258,17 @@ static int edit_lines(chat_state *s, fl_err *err) {
   return FL_OK;
 }
 
+/* Lines of any length from a pipe or a file. */
 static int plain_lines(chat_state *s) {
-  char *line = NULL;
-  size_t cap = 0;
-  while (!s->quit && getline(&line, &cap, stdin) > 0) one_line(s, line);
-  free(line); /* getline's own */
+  fl_buf line = { 0 };
+  for (int c = 0; c != EOF && !s->quit && !line.oom;) {
+    c = getchar();
+    if (c != EOF && c != '\n') fl_buf_putc(&line, (char)c);
+    if ((c != EOF && c != '\n') || !line.data) continue;
+    one_line(s, line.data);
+    fl_buf_reset(&line);
+  }
+  fl_buf_release(&line);
   return signals_stop() ? FL_EINTR : FL_OK;
 }
 

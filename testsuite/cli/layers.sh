@@ -1,49 +1,139 @@
 #!/bin/sh
-# The order of the layers: a file includes headers of its own layer and of those left of it; each
-# outside library is included where it belongs and nowhere else; raw allocation stays in base/mem.
-. "$(dirname "$0")/lib.sh"
-cd "$SRCDIR" || exit 1
-order='base formats text sources kernels model cartridge study train fleet serve edge commands'
+# layers.sh - the map is checked: which layer includes which, which file includes an external
+# library, and that memory comes from base/mem alone. Reads the sources, runs nothing.
+#
+# `layers.sh --self-test` feeds the checks small wrong trees and expects each to be found.
+set -u
+LC_ALL=C
+export LC_ALL
 
-for f in src/*/*.[ch]; do
-  checks=$((checks + 1))
-  layer=${f#src/}
-  awk -v order="$order" -v own="${layer%%/*}" '
-    BEGIN { n = split(order, l, " "); for (i = 1; i <= n; i++) rank[l[i]] = i }
-    /^#include "/ {
-      split($2, part, /["\/]/)
-      if (!(part[2] in rank)) next
-      if (rank[part[2]] > rank[own]) { print FILENAME ":" FNR ": " $0; bad = 1 }
+# check TREE: prints one line for each violation; 0 when there is none.
+check() {
+  (cd "$1" && find src tui -name '*.[ch]' -print | sort | xargs awk '
+    BEGIN {
+      n = split("base formats text sources kernels model cartridge study train fleet serve edge " \
+                "commands", order, " ")
+      for (i = 1; i <= n; i++) rank[order[i]] = i
+      # external header -> how many files may include it
+      limit["blis"] = 1; limit["cJSON"] = 1; limit["curses"] = 2; limit["microhttpd"] = 1
+      limit["xxhash"] = 1; limit["histedit"] = 1; limit["readline"] = 1; limit["curl"] = 1
+      limit["mpi"] = 1
     }
-    END { exit bad }' "$f" >"$work/bad" || fail "upward include: $(cat "$work/bad")"
-done
-if ls tui/*.[ch] >/dev/null 2>&1; then
-  grep -nE '^#include "(formats|text|sources|kernels|model|cartridge|study|train|fleet|serve|edge|commands)/' \
-    tui/*.[ch] >"$work/bad" && fail "the dashboard uses src/base only: $(cat "$work/bad")"
-fi
+    function fault(text) { printf "%s:%d: %s\n", FILENAME, FNR, text; faults++ }
 
-# only HEADER FOLDER...: which folders may include it
-only() {
-  header=$1
-  shift
-  checks=$((checks + 1))
-  for f in $(grep -lE "^ *# *include *<$header" src/*/*.[ch] tui/*.[ch] 2>/dev/null); do
-    case " $* " in *" ${f%/*} "*) ;; *) fail "$f includes <$header" ;; esac
-  done
+    FNR == 1 {
+      split(FILENAME, part, "/")
+      layer = part[1] == "tui" ? "tui" : part[2]
+      if (part[1] == "src" && !(layer in rank)) fault("an unknown layer")
+      comment = 0
+    }
+
+    # Own headers.
+    match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]*"/) {
+      name = $0
+      sub(/^[^"]*"/, "", name); sub(/".*$/, "", name)
+      into = name; sub(/\/.*$/, "", into)
+      if (name == "config.h") next
+      if (index(name, "/") == 0) fault("include \"" name "\" without its layer")
+      else if (into == "tui" && layer == "tui") next
+      else if (!(into in rank)) fault("include \"" name "\" of an unknown layer")
+      else if (layer == "tui" ? into != "base" : rank[into] > rank[layer])
+        fault("layer " layer " may not include \"" name "\"")
+      next
+    }
+
+    # External headers.
+    match($0, /^[ \t]*#[ \t]*include[ \t]*<[^>]*>/) {
+      name = $0
+      sub(/^[^<]*</, "", name); sub(/>.*$/, "", name)
+      kind = ""
+      if (name ~ /(^|\/)blis\.h$/) kind = "blis"
+      if (name ~ /(^|\/)cJSON\.h$/) kind = "cJSON"
+      if (name ~ /(^|\/)(n?curses|term|panel|menu|form)\.h$/) kind = "curses"
+      if (name ~ /(^|\/)microhttpd\.h$/) kind = "microhttpd"
+      if (name ~ /(^|\/)xxh(ash|3)\.h$/) kind = "xxhash"
+      if (name ~ /(^|\/)histedit\.h$/) kind = "histedit"
+      if (name ~ /(^|\/)(readline|history)\.h$/) kind = "readline"
+      if (name ~ /(^|\/)curl\.h$/) kind = "curl"
+      if (name ~ /(^|\/)mpi\.h$/) kind = "mpi"
+      if (kind == "") next
+      if (kind == "curses" && layer != "tui") fault("curses is for the dashboard only")
+      if (!((kind, FILENAME) in seen)) {
+        seen[kind, FILENAME] = 1
+        if (++users[kind] > limit[kind])
+          fault("one file too many includes <" name ">; the first was " first[kind])
+        if (users[kind] == 1) first[kind] = FILENAME
+      }
+      next
+    }
+
+    # Memory. Comments and strings are taken out first.
+    {
+      line = $0
+      gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
+      if (comment) {
+        if (!match(line, /\*\//)) next
+        line = substr(line, RSTART + 2); comment = 0
+      }
+      while ((from = index(line, "/*")) > 0) {
+        rest = substr(line, from + 2)
+        end = index(rest, "*/")
+        if (end == 0) { line = substr(line, 1, from - 1); comment = 1; break }
+        line = substr(line, 1, from - 1) " " substr(rest, end + 2)
+      }
+      sub(/\/\/.*$/, "", line)
+      if (FILENAME == "src/base/mem.c") next
+      line = " " line
+      if (match(line, /[^A-Za-z0-9_>.](malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|free|strdup|strndup|asprintf|vasprintf)[ \t]*\(/))
+        fault("a call of the C library'\''s allocator; use base/mem.h:" line)
+    }
+    END { exit faults > 0 }
+  ')
 }
-only blis.h src/kernels
-only cjson/ src/base
-only cJSON src/base
-only xxhash src/base
-only histedit src/commands
-only ncurses tui
-only curses tui
-only curl src/edge
-only microhttpd src/edge
-only mpi src/edge
 
-checks=$((checks + 1))
-grep -nE '(^|[^_[:alnum:]])(malloc|calloc|realloc|reallocarray|strdup|strndup) *\(' src/*/*.c tui/*.c 2>/dev/null |
-  grep -v '^src/base/mem\.c:' | grep -vE ':[0-9]+: *(/?\*|//)' >"$work/bad" &&
-  fail "raw allocation: $(cat "$work/bad")"
-finish
+# expect WORD PATH TEXT: a tree with this one file must be refused with a message that has WORD.
+expect() {
+  tree=$(mktemp -d) || exit 1
+  mkdir -p "$tree/src/base" "$tree/tui" "$tree/$(dirname "$2")"
+  printf '%s\n' "$3" > "$tree/$2"
+  [ $# -lt 5 ] || printf '%s\n' "$5" > "$tree/$4"
+  said=$(check "$tree") && { echo "not found: $2: $3"; failed=1; }
+  case $said in *"$1"*) ;; *) echo "another message for $2: $said"; failed=1 ;; esac
+  rm -rf "$tree"
+}
+
+accept() {
+  tree=$(mktemp -d) || exit 1
+  mkdir -p "$tree/src/base" "$tree/tui" "$tree/$(dirname "$1")"
+  printf '%s\n' "$2" > "$tree/$1"
+  check "$tree" || { echo "refused: $1: $2"; failed=1; }
+  rm -rf "$tree"
+}
+
+self_test() {
+  failed=0
+  expect 'may not include' src/base/a.c '#include "formats/gguf.h"'
+  expect 'may not include' src/base/a.c '#  include   "commands/options.h"'
+  expect 'may not include' tui/a.c '#include "formats/gguf.h"'
+  expect 'unknown layer' src/base/a.c '#include "other/x.h"'
+  expect 'unknown layer' src/base/a.c '#include "tui/x.h"'
+  expect 'without its layer' src/base/a.c '#include "err.h"'
+  expect 'unknown layer' src/new/a.c 'int x;'
+  expect 'too many' src/base/a.c '#include <cJSON.h>' src/base/b.c '#include <cjson/cJSON.h>'
+  expect 'dashboard' src/base/a.c '#include <curses.h>'
+  expect 'allocator' src/base/a.c 'p = malloc(3);'
+  expect 'allocator' src/base/a.c 'free (p);'
+  expect 'allocator' src/base/a.c '/* x */ q = strdup(s); /* y */'
+  accept src/base/a.c 'p = fl_malloc(3); x.free(y); x->free(y); // free(p)'
+  accept src/base/a.c '/* free(p) */ puts("free(p)"); /*
+ malloc(3) */'
+  accept src/base/mem.c 'p = malloc(3);'
+  accept src/commands/a.c '#include "base/err.h"'
+  accept tui/a.c '#include "tui/x.h"
+#include <ncursesw/curses.h>'
+  return $failed
+}
+
+self_test || exit 1
+[ "${1-}" = --self-test ] && exit 0
+check "${SRCDIR:-.}" || exit 1
