@@ -221,7 +221,8 @@ END_TEST
  * may be off by 1e-4 of lr, plus that, at most by the whole way 2 lr a step; a wrong beta, bias or
  * eps moves all of them by more than 1e-2 lr. Over three steps of like gradients the errors add. */
 static void compare_moved(const golden *g, const fl_rows *got, const char *name, const float *start,
-                          const float *grad, const float *want, bool keys, double lr, double steps) {
+                          const float *grad, const float *want, bool keys, double lr,
+                          double steps) {
   size_t n_tight = 0;
   for (size_t l = 0; l < got->n_layers; l++) {
     const float *x = keys ? got->k[l] : got->v[l];
@@ -234,7 +235,8 @@ static void compare_moved(const golden *g, const fl_rows *got, const char *name,
         continue;
       }
       const double unsure = 1e-5 * (double)most / fmax(fabs((double)grad[at + i]), 1e-30);
-      const double tol = steps * lr * fmin(1e-4 + 3 * unsure, 2) + 1e-6 * fabs((double)start[at + i]);
+      const double tol =
+          steps * lr * fmin(1e-4 + 3 * unsure, 2) + 1e-6 * fabs((double)start[at + i]);
       n_tight += unsure < 1e-3;
       ck_assert_msg(fabs((double)x[i] - (double)want[at + i]) <= tol, "%s layer %zu value %zu: %g, "
                     "torch %g, from %g by gradient %g", name, l, i, (double)x[i],
@@ -293,7 +295,7 @@ static double loss_at(fl_stepper *st, scene *s, float *x, float value) {
 /* The loss is computed in f32 through the model, about 1e-6 off at a loss of about 5, so that a
  * difference over 2h carries 1e-6 / 2h; its truncation is of the order of h^2. With h = 1e-2 of a
  * value near 1 that is 1e-4 in all, against gradients of up to 1e-1: 2e-3 of the largest of the
- * array plus 2e-4 is asked for. A gradient of the wrong row, part or layer is off by its own size. */
+ * array plus 2e-4 is asked for. A gradient of the wrong row, part or layer is off by its size. */
 static void check_difference(fl_stepper *st, scene *s, size_t cart, size_t l, bool keys, size_t i) {
   fl_rows *rows = &s->cart[cart].rows;
   const size_t skip = s->cart[cart].frozen * rows->width[l];
@@ -305,8 +307,9 @@ static void check_difference(fl_stepper *st, scene *s, size_t cart, size_t l, bo
   double most = 0;
   for (size_t k = 0; k < s->grad[cart].n_rows * rows->width[l]; k++)
     most = fmax(most, fabs((double)g[k]));
-  ck_assert_msg(fabs((double)g[i] - want) <= 2e-3 * most + 2e-4, "cartridge %zu layer %zu %s %zu: %g, "
-                "difference %g, largest %g", cart, l, keys ? "k" : "v", i, (double)g[i], want, most);
+  ck_assert_msg(fabs((double)g[i] - want) <= 2e-3 * most + 2e-4,
+                "cartridge %zu layer %zu %s %zu: %g, difference %g, largest %g", cart, l,
+                keys ? "k" : "v", i, (double)g[i], want, most);
 }
 
 START_TEST(composed_gradient_agrees_with_differences) {

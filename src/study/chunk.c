@@ -7,8 +7,8 @@
  * with e_j uniform in -J..J, drawn anew for every pass; J is the largest that keeps every length
  * within chunk_min..chunk_max. So each pass covers every token exactly once, the beginning and the
  * end included, no cut is the same for long, and lengths spread (triangularly) over the range.
- * Within a pass tile number (a i + b) mod S is drawn i-th, a near the golden section of S and prime
- * to it, b drawn per pass: a pass that is broken off has been spread over the whole document.
+ * Within a pass the tiles come in the order of van der Corput's sequence (bits reversed), rotated
+ * by an offset drawn per pass: a pass that is broken off has been spread over the whole document.
  *
  * Where no S fits (a narrow range, N between two multiples) the tiles are chunk_min long and
  * overlap evenly. A document of at most chunk_min tokens is always taken whole.
@@ -84,21 +84,22 @@ static tiling tile(const fl_study_options *o, size_t n_tokens) {
   return t;
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    const uint64_t r = a % b;
-    a = b;
-    b = r;
-  }
-  return a;
+static uint64_t reversed(uint64_t v, unsigned bits) {
+  uint64_t out = 0;
+  for (unsigned i = 0; i < bits; i++) out |= (v >> i & 1) << (bits - 1 - i);
+  return out;
 }
 
-/* The tile that the i-th draw of a pass takes. */
+/* The tile that the i-th draw of a pass takes. Walks the sequence, which has a place for every
+ * number below the next power of two, over the numbers that are tiles: at most 2 S places. */
 static uint64_t pick_tile(const tiling *t, uint64_t i, fl_rng *pass_rng) {
-  uint64_t step = (t->n_tiles * 618 + 500) / 1000;
-  if (step == 0) step = 1;
-  while (gcd(step, t->n_tiles) != 1) step++;
-  return (step % t->n_tiles * i + fl_rng_below(pass_rng, t->n_tiles)) % t->n_tiles;
+  const uint64_t shift = fl_rng_below(pass_rng, t->n_tiles);
+  unsigned bits = 0;
+  uint64_t at = 0;
+  while ((uint64_t)1 << bits < t->n_tiles) bits++;
+  for (uint64_t left = i + 1; left > 0; at++)
+    if (reversed(at, bits) < t->n_tiles) left--;
+  return (reversed(at - 1, bits) + shift) % t->n_tiles;
 }
 
 /* A place on the grid moved by the pass's jitter; `edge` keeps it. */

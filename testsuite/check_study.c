@@ -1,0 +1,351 @@
+/* check_study.c - the two bots on the embedded model and its documents. */
+#include "base/json.h"
+#include "cart_util.h"
+#include "study/study.h"
+
+enum { N = 8 };
+static const char *const files[4] = { "embedded/docs/lighthouse.md", "embedded/docs/bakery.md",
+                                      "embedded/docs/library.md", "embedded/docs/mine.md" };
+
+typedef struct lab {
+  rig r;
+  fl_doc_text doc[4];
+  fl_kv_pool *pool;
+  fl_pass *pass;
+  fl_study_options o;
+  fl_conv_plan plan[N];
+  const fl_doc_text *text[N];
+} lab;
+
+static lab *lab_new(unsigned threads, size_t max_rows) {
+  lab *s = fl_calloc(1, sizeof *s);
+  s->r = rig_open("embedded/model.gguf", threads);
+  s->pool = rig_pool(&s->r, FL_KV_F32);
+  s->pass = rig_pass(&s->r, (fl_pass_options){ .max_rows = max_rows, .max_spans = N });
+  s->o = (fl_study_options){ .chunk_min = 64, .chunk_max = 160, .top_k = 20, .top_mass = 0.99,
+                             .max_q = 48, .max_a = 64, .temperature = 0.6, .seed = 42 };
+  for (size_t i = 0; i < 4; i++) {
+    fl_buf b = { 0 };
+    ck_assert_int_eq(fl_fs_read(&b, fixture(files[i]), 1 << 20, NULL), FL_OK);
+    ck_assert_int_eq(fl_doc_text_init(&s->doc[i], fl_model_tokenizer(s->r.m), b.data, b.len, NULL),
+                     FL_OK);
+    fl_buf_release(&b);
+  }
+  for (uint32_t i = 0; i < N; i++) {
+    s->plan[i] = (fl_conv_plan){ .doc = i % 4, .round = 1 + i / 4, .conv = i % 2, .draw = i / 4 };
+    s->text[i] = &s->doc[i % 4];
+  }
+  return s;
+}
+
+static void lab_free(lab *s) {
+  for (size_t i = 0; i < 4; i++) fl_doc_text_release(&s->doc[i]);
+  fl_pass_free(s->pass);
+  fl_kv_pool_free(s->pool);
+  rig_close(&s->r);
+  fl_free(s);
+}
+
+static size_t make(lab *s, fl_conv *out, bool *ok, size_t first, size_t n, fl_events *log,
+                   fl_study_stats *stats) {
+  fl_err err = { 0 };
+  size_t made = 0;
+  int rc = fl_study_make(out, ok, s->plan + first, s->text + first, n, &s->o, s->pass, s->pool, log,
+                         stats, &err);
+  ck_assert_msg(rc == FL_OK, "%s", err.text);
+  ck_assert_uint_eq(fl_kv_pool_bytes(s->pool), 0); /* every sequence is given back */
+  for (size_t i = 0; i < n; i++) {
+    ck_assert(ok[i] || (!out[i].tokens.data && !out[i].request && !out[i].sup));
+    made += ok[i];
+  }
+  return made;
+}
+
+static bool convs_equal(const fl_conv *a, const fl_conv *b) {
+  const fl_targets *s = &a->targets, *t = &b->targets;
+  const size_t n = s->n_rows ? s->first[s->n_rows] : 0;
+  return a->tokens.len == b->tokens.len && s->n_rows == t->n_rows && a->kind == b->kind &&
+         a->first == b->first && a->end == b->end && strcmp(a->request, b->request) == 0 &&
+         strcmp(a->answer, b->answer) == 0 &&
+         memcmp(a->tokens.data, b->tokens.data, a->tokens.len * sizeof(int32_t)) == 0 &&
+         memcmp(a->sup, b->sup, s->n_rows * sizeof *a->sup) == 0 &&
+         memcmp(s->first, t->first, (s->n_rows + 1) * sizeof *s->first) == 0 &&
+         memcmp(s->id, t->id, n * sizeof *s->id) == 0 &&
+         memcmp(s->prob, t->prob, n * sizeof *s->prob) == 0;
+}
+
+static void release(fl_conv *c, size_t n) {
+  for (size_t i = 0; i < n; i++) fl_conv_release(&c[i]);
+}
+
+/* Another number of threads, another slicing of prompts, no company: the same conversations. */
+START_TEST(a_plan_gives_the_same_alone_and_in_company) {
+  lab *many = lab_new(2, 256), *lone = lab_new(1, 61);
+  fl_conv all[N], one;
+  bool ok[N], ok_one;
+  ck_assert_uint_ge(make(many, all, ok, 0, N, NULL, NULL), N / 2);
+  for (size_t i = 0; i < N; i++) {
+    make(lone, &one, &ok_one, i, 1, NULL, NULL);
+    ck_assert(ok_one == ok[i]);
+    ck_assert(!ok_one || convs_equal(&one, &all[i]));
+    fl_conv_release(&one);
+  }
+  release(all, N);
+  lab_free(many);
+  lab_free(lone);
+}
+END_TEST
+
+/* The ids the teacher read when it wrote the conversation. */
+static void teacher_ids(const lab *s, size_t i, const fl_conv *c, fl_ids *ids) {
+  const fl_doc_text *d = s->text[i];
+  const size_t from = c->first ? d->token_end[c->first - 1] : 0, to = d->token_end[c->end - 1];
+  ck_assert_int_eq(fl_wrapped_system(ids, s->r.m, d->text + from, to - from, 0, NULL), FL_OK);
+}
+
+static void check_teacher(const lab *s, size_t i, const fl_conv *c) {
+  const size_t n_vocab = s->r.hp->n_vocab, k = s->o.top_k;
+  fl_ids ids = { 0 };
+  teacher_ids(s, i, c, &ids);
+  const size_t system = ids.len;
+  fl_ids_append(&ids, c->tokens.data, c->tokens.len);
+  float *logits = all_logits(&s->r, FL_KV_F32, ids.data, ids.len, 100), prob[20];
+  int32_t id[20];
+  for (size_t r = 0; r < c->targets.n_rows; r++) {
+    const float *row = logits + (system + c->sup[r]) * n_vocab;
+    const size_t n = fl_topk_probs(fl_model_kernels(s->r.m), id, prob, row, n_vocab, k,
+                                   s->o.top_mass);
+    const uint32_t at = c->targets.first[r];
+    ck_assert_uint_eq(c->targets.first[r + 1] - at, n);
+    ck_assert(memcmp(id, c->targets.id + at, n * sizeof *id) == 0);
+    ck_assert(memcmp(prob, c->targets.prob + at, n * sizeof *prob) == 0);
+    /* Bot B is greedy: what follows is the likeliest. */
+    ck_assert_int_eq(c->tokens.data[c->sup[r] + 1], id[0]);
+  }
+  fl_free(logits);
+  fl_ids_release(&ids);
+}
+
+/* Bit for bit: the generating pass's own rows are the teacher's. */
+START_TEST(teacher_rows_equal_a_separate_pass) {
+  lab *s = lab_new(2, 256);
+  fl_conv all[N];
+  bool ok[N];
+  make(s, all, ok, 0, N, NULL, NULL);
+  for (size_t i = 0; i < N; i++)
+    if (ok[i]) check_teacher(s, i, &all[i]);
+  release(all, N);
+  lab_free(s);
+}
+END_TEST
+
+START_TEST(the_student_reads_the_same_user_turn) {
+  lab *s = lab_new(2, 256);
+  const fl_tokenizer *t = fl_model_tokenizer(s->r.m);
+  fl_conv all[N];
+  bool ok[N];
+  make(s, all, ok, 0, N, NULL, NULL);
+  for (size_t i = 0; i < N; i++) {
+    const fl_conv *c = &all[i];
+    fl_ids turn = { 0 };
+    if (!ok[i]) continue;
+    ck_assert_int_eq(fl_chat_user(&turn, fl_model_template(s->r.m), t, c->request,
+                                  strlen(c->request), true, false, NULL), FL_OK);
+    ck_assert_uint_lt(turn.len, c->tokens.len);
+    ck_assert(memcmp(turn.data, c->tokens.data, turn.len * sizeof(int32_t)) == 0);
+    /* Supervised: from the row before the answer to the row before the end of turn. */
+    ck_assert_uint_eq(c->sup[0], turn.len - 1);
+    ck_assert_uint_eq(c->sup[c->targets.n_rows - 1], c->tokens.len - 2);
+    ck_assert(fl_chat_stops(fl_model_template(s->r.m), t, c->tokens.data[c->tokens.len - 1]));
+    size_t first, end;
+    fl_study_chunk(&s->o, s->text[i], &s->plan[i], &first, &end);
+    ck_assert(c->first == first && c->end == end);
+    ck_assert_uint_eq(c->kind, fl_study_kind(&s->o, &s->plan[i]));
+    ck_assert(c->request[0] && c->answer[0]);
+    fl_ids_release(&turn);
+  }
+  release(all, N);
+  lab_free(s);
+}
+END_TEST
+
+START_TEST(different_conversations_ask_differently) {
+  lab *s = lab_new(2, 256);
+  fl_conv all[N];
+  bool ok[N];
+  size_t same = 0;
+  for (uint32_t i = 0; i < N; i++) { /* one document, one chunk, one kind; only `conv` differs */
+    s->plan[i] = (fl_conv_plan){ .doc = 0, .round = 0, .conv = i, .draw = 5 };
+    s->text[i] = &s->doc[0];
+  }
+  ck_assert_uint_ge(make(s, all, ok, 0, N, NULL, NULL), 4);
+  for (size_t i = 0; i < N; i++)
+    for (size_t j = 0; j < i; j++)
+      same += ok[i] && ok[j] && strcmp(all[i].request, all[j].request) == 0;
+  ck_assert_uint_lt(same, N * (N - 1) / 2); /* not all pairs */
+  release(all, N);
+  lab_free(s);
+}
+END_TEST
+
+/* --- what fails, and what it leaves behind --------------------------------------------------- */
+
+/* One token is never a whole request: every attempt is cut, all are skipped, nothing ends. */
+START_TEST(hopeless_conversations_are_skipped_and_counted) {
+  lab *s = lab_new(1, 256);
+  fl_conv out[4];
+  bool ok[4];
+  fl_study_stats stats;
+  s->o.max_q = 1;
+  ck_assert_uint_eq(make(s, out, ok, 0, 4, NULL, &stats), 0);
+  ck_assert_uint_eq(stats.skipped, 4);
+  ck_assert_uint_eq(stats.rejected, 16);
+  ck_assert_uint_eq(stats.gen_tokens, 16);
+  lab_free(s);
+}
+END_TEST
+
+typedef struct event_count { size_t accepted, rejected; } event_count;
+
+static void count_line(event_count *n, const char *line, size_t len) {
+  fl_json *j;
+  const char *ev, *why, *of;
+  double first, end, attempt;
+  ck_assert_int_eq(fl_json_parse(&j, line, len, NULL), FL_OK);
+  ck_assert(fl_json_get_str(j, "ev", &ev) && strcmp(ev, "study") == 0);
+  ck_assert(fl_json_get_num(j, "first", &first) && fl_json_get_num(j, "end", &end));
+  ck_assert(fl_json_get_num(j, "attempt", &attempt) && attempt >= 0 && attempt < 4);
+  ck_assert(first < end);
+  if (fl_json_get_str(j, "rejected", &why)) {
+    ck_assert(fl_json_get_str(j, "of", &of));
+    n->rejected++;
+  } else {
+    ck_assert(fl_json_get_str(j, "request", &why) && fl_json_get_str(j, "answer", &of));
+    n->accepted++;
+  }
+  fl_json_free(j);
+}
+
+START_TEST(every_attempt_is_in_the_log) {
+  const char *path = temp_path("study.jsonl");
+  lab *s = lab_new(2, 256);
+  fl_conv all[N];
+  bool ok[N];
+  fl_study_stats stats;
+  fl_events *log;
+  fl_buf text = { 0 };
+  event_count n = { 0 };
+  s->o.max_a = 20; /* some answers are cut */
+  ck_assert_int_eq(fl_events_open(&log, path, NULL), FL_OK);
+  const size_t made = make(s, all, ok, 0, N, log, &stats);
+  fl_events_close(log);
+  ck_assert_int_eq(fl_fs_read(&text, path, 1 << 20, NULL), FL_OK);
+  for (char *at = text.data, *nl; (nl = strchr(at, '\n')); at = nl + 1)
+    count_line(&n, at, (size_t)(nl - at));
+  ck_assert_uint_eq(n.accepted, made);
+  ck_assert_uint_eq(n.rejected, stats.rejected);
+  ck_assert_uint_eq(stats.skipped, N - made);
+  ck_assert_uint_gt(stats.rejected, 0);
+  for (size_t i = 0; i < N; i++) ck_assert(!ok[i] || all[i].targets.n_rows <= 21);
+  fl_buf_release(&text);
+  release(all, N);
+  lab_free(s);
+  unlink(path);
+}
+END_TEST
+
+static bool after_ten(void *ctx) {
+  return ++*(int *)ctx > 10;
+}
+
+START_TEST(a_stop_leaves_nothing) {
+  lab *s = lab_new(1, 256);
+  fl_conv all[N];
+  bool ok[N];
+  int polls = 0;
+  s->o.cancelled = after_ten;
+  s->o.cancel_ctx = &polls;
+  ck_assert_int_eq(fl_study_make(all, ok, s->plan, s->text, N, &s->o, s->pass, s->pool, NULL, NULL,
+                                 NULL), FL_EINTR);
+  ck_assert_uint_eq(fl_kv_pool_bytes(s->pool), 0);
+  for (size_t i = 0; i < N; i++) ck_assert(!ok[i] && !all[i].tokens.data);
+  lab_free(s);
+}
+END_TEST
+
+START_TEST(a_full_pool_is_an_error) {
+  lab *s = lab_new(1, 256);
+  fl_conv all[N];
+  bool ok[N];
+  fl_kv_pool *small;
+  ck_assert_int_eq(fl_kv_pool_new(&small, s->r.hp, fl_model_kernels(s->r.m), FL_KV_F32,
+                                  300 * fl_kv_row_bytes(s->pool), NULL), FL_OK);
+  ck_assert_int_eq(fl_study_make(all, ok, s->plan, s->text, N, &s->o, s->pass, small, NULL, NULL,
+                                 NULL), FL_EFULL);
+  ck_assert_uint_eq(fl_kv_pool_bytes(small), 0);
+  fl_kv_pool_free(small);
+  lab_free(s);
+}
+END_TEST
+
+START_TEST(lack_of_memory_leaves_nothing) {
+  lab *s = lab_new(1, 256);
+  fl_conv out[2];
+  bool ok[2];
+  int rc = FL_ENOMEM;
+  for (size_t n = 1; rc != FL_OK && n < 100000; n += 1 + n / 4) {
+    fl_mem_fault_after(n);
+    rc = fl_study_make(out, ok, s->plan, s->text, 2, &s->o, s->pass, s->pool, NULL, NULL, NULL);
+    fl_mem_fault_after(0);
+    /* A page that cannot be had is a full pool. */
+    ck_assert_msg(rc == FL_OK || rc == FL_ENOMEM || rc == FL_EFULL, "fault %zu: %d", n, rc);
+    ck_assert_uint_eq(fl_kv_pool_bytes(s->pool), 0);
+  }
+  ck_assert_int_eq(rc, FL_OK);
+  release(out, 2);
+  lab_free(s);
+}
+END_TEST
+
+START_TEST(senseless_options_are_refused) {
+  lab *s = lab_new(1, 256);
+  const fl_study_options good = s->o;
+  for (int i = 0; i < 6; i++) {
+    fl_conv out;
+    bool ok;
+    fl_err err = { 0 };
+    s->o = good;
+    if (i == 0) s->o.chunk_min = 0;
+    if (i == 1) s->o.chunk_min = 161;
+    if (i == 2) s->o.top_k = 0;
+    if (i == 3) s->o.max_q = 0;
+    if (i == 4) s->o.max_a = 0;
+    if (i == 5) s->o.chunk_max = s->r.hp->n_ctx;
+    ck_assert_int_eq(fl_study_make(&out, &ok, s->plan, s->text, 1, &s->o, s->pass, s->pool, NULL,
+                                   NULL, &err), FL_EUSAGE);
+    ck_assert_ptr_nonnull(strstr(err.text, "--"));
+  }
+  lab_free(s);
+}
+END_TEST
+
+Suite *suite_study(void);
+Suite *suite_study(void) {
+  Suite *s = suite_create("study");
+  TCase *core = tcase_create("core"), *errors = tcase_create("errors");
+  tcase_set_timeout(core, 120);
+  tcase_set_timeout(errors, 120);
+  tcase_add_test(core, a_plan_gives_the_same_alone_and_in_company);
+  tcase_add_test(core, teacher_rows_equal_a_separate_pass);
+  tcase_add_test(core, the_student_reads_the_same_user_turn);
+  tcase_add_test(core, different_conversations_ask_differently);
+  tcase_add_test(core, every_attempt_is_in_the_log);
+  tcase_add_test(errors, hopeless_conversations_are_skipped_and_counted);
+  tcase_add_test(errors, a_stop_leaves_nothing);
+  tcase_add_test(errors, a_full_pool_is_an_error);
+  tcase_add_test(errors, lack_of_memory_leaves_nothing);
+  tcase_add_test(errors, senseless_options_are_refused);
+  suite_add_tcase(s, core);
+  suite_add_tcase(s, errors);
+  return s;
+}
