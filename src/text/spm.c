@@ -1,7 +1,7 @@
 /* spm.c - encoding into SentencePiece-like pieces.
  *
- * A text is cut into words, that is into stretches across which no merge can reach (see the flags
- * in the header and the pieces kept whole), so that what is merged at a time stays short.
+ * A text is cut into words, that is into stretches across which no merge can reach (see the
+ * header and the pieces kept whole), so that what is merged at a time stays short.
  *
  * An unused piece may be made on the way to a longer one; one that is left at the end falls back
  * into the two parts that it was last proposed from, as in SentencePiece. */
@@ -37,21 +37,28 @@ static int32_t find_usable(const fl_spm *s, const char *text, size_t len) {
   return usable(s, id) ? id : -1;
 }
 
+/* Boundaries that may be cut, in a text or inside a piece; 0 < at < len. */
+static bool at_break(const char *text, size_t at) {
+  return (text[at] == '\n') != (text[at - 1] == '\n');
+}
+
+static bool at_blank(const char *text, size_t len, size_t at) {
+  return is_blank_at(text + at, len - at) && (at < 3 || !is_blank_at(text + at - 3, 3));
+}
+
 static bool is_cut(const fl_spm *s, const char *text, size_t len, size_t at) {
-  if (s->cut_break && (text[at] == '\n') != (text[at - 1] == '\n')) return true;
-  if (!s->cut_blank || !is_blank_at(text + at, len - at)) return false;
-  return at < 3 || !is_blank_at(text + at - 3, 3);
+  if (s->cut_break && at_break(text, at)) return true;
+  return !s->joined[(unsigned char)text[at - 1]] && at_blank(text, len, at);
 }
 
 static void find_cuts(fl_spm *s) {
-  s->cut_blank = s->cut_break = true;
-  fl_spm blank = { .cut_blank = true }, breaks = { .cut_break = true };
+  s->cut_break = true;
   for (size_t i = 0; i < s->vocab->n; i++) {
     const fl_str t = s->vocab->text[i];
     if (!usable(s, (int32_t)i)) continue;
     for (size_t at = 1; at < t.len; at++) {
-      if (is_cut(&blank, t.data, t.len, at)) s->cut_blank = false;
-      if (is_cut(&breaks, t.data, t.len, at)) s->cut_break = false;
+      if (at_break(t.data, at)) s->cut_break = false;
+      if (at_blank(t.data, t.len, at)) s->joined[(unsigned char)t.data[at - 1]] = true;
     }
   }
 }

@@ -15,9 +15,12 @@ typedef struct fl_spm {
   int32_t byte_id[256]; /* "<0xNN>", -1 if missing */
   int32_t unknown;      /* -1 if none */
   bool bytes_whole;     /* all 256 byte tokens exist */
-  /* No piece that a merge may make has a blank after something else, or a line break beside
-   * something else: text may be cut there first, which bounds the length of what is merged. */
-  bool cut_blank, cut_break;
+  /* Where no piece that a merge may make goes across, text may be cut first, which bounds the
+   * length of what is merged: before a blank that follows a character whose last byte is not in
+   * `joined` (a blank's never cuts), and, with cut_break, between a line break and another
+   * character. */
+  bool joined[256];
+  bool cut_break;
 } fl_spm;
 
 /* `unknown` is an id or -1. Scores are needed when `bpe` is NULL. */

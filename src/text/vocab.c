@@ -38,25 +38,30 @@ static bool same_text(fl_str a, const char *s, size_t len) {
 }
 
 int32_t fl_vocab_find(const fl_vocab *v, const char *s, size_t len) {
-  if (v->n_slots == 0) return -1;
-  size_t at = (size_t)hash_text(s, len) & (v->n_slots - 1);
-  for (; v->slot[at] >= 0; at = (at + 1) & (v->n_slots - 1))
-    if (same_text(v->text[v->slot[at]], s, len)) return v->slot[at];
+  if (v->n_slots == 0 || len > v->max_len) return -1;
+  uint64_t h = hash_text(s, len);
+  for (size_t at = (size_t)h & (v->n_slots - 1); v->slot[at].id >= 0;
+       at = (at + 1) & (v->n_slots - 1)) {
+    if (v->slot[at].tag == h >> 32 && same_text(v->text[v->slot[at].id], s, len))
+      return v->slot[at].id;
+  }
   return -1;
 }
 
 static int build_index(fl_vocab *v) {
   v->n_slots = 16;
-  while (v->n_slots < v->n * 2) v->n_slots *= 2;
+  while (v->n_slots < v->n * 3) v->n_slots *= 2;
   v->slot = fl_calloc(v->n_slots, sizeof *v->slot);
   if (v->slot == NULL) return FL_ENOMEM;
-  memset(v->slot, 0xFF, v->n_slots * sizeof *v->slot); /* all -1 */
+  for (size_t i = 0; i < v->n_slots; i++) v->slot[i].id = -1;
   for (size_t i = 0; i < v->n; i++) {
     const fl_str t = v->text[i];
+    if (t.len > v->max_len) v->max_len = t.len;
     if (t.len == 0 || fl_vocab_find(v, t.data, t.len) >= 0) continue;
-    size_t at = (size_t)hash_text(t.data, t.len) & (v->n_slots - 1);
-    while (v->slot[at] >= 0) at = (at + 1) & (v->n_slots - 1);
-    v->slot[at] = (int32_t)i;
+    uint64_t h = hash_text(t.data, t.len);
+    size_t at = (size_t)h & (v->n_slots - 1);
+    while (v->slot[at].id >= 0) at = (at + 1) & (v->n_slots - 1);
+    v->slot[at] = (fl_vocab_slot){ (uint32_t)(h >> 32), (int32_t)i };
   }
   return FL_OK;
 }
@@ -191,57 +196,60 @@ static bool wanted(const fl_vocab *v, int32_t id, unsigned kinds) {
   return (kinds & FL_MARK_USER) || ((kinds & FL_MARK_BLANK) && fl_vocab_is_blank(v, id));
 }
 
-/* A mark as first byte and length, so that sorting puts the longest of a byte first. */
-static uint64_t mark_key(fl_str t) {
-  return (uint64_t)(unsigned char)t.data[0] << 32 | (UINT32_MAX - (uint32_t)t.len);
-}
-
-static int by_value(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
+static int by_text(const void *a, const void *b, void *vocab) {
+  int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+  const fl_str x = ((const fl_vocab *)vocab)->text[i], y = ((const fl_vocab *)vocab)->text[j];
+  int order = memcmp(x.data, y.data, x.len < y.len ? x.len : y.len);
+  if (order != 0) return order;
+  if (x.len != y.len) return x.len < y.len ? -1 : 1;
+  return (i > j) - (i < j);
 }
 
 int fl_markers_init(fl_markers *m, const fl_vocab *v, unsigned kinds) {
-  *m = (fl_markers){ .vocab = v, .kinds = kinds };
-  uint64_t *key = fl_calloc(v->n + 1, sizeof *key);
-  m->len = fl_calloc(v->n + 1, sizeof *m->len);
-  if (key == NULL || m->len == NULL) {
-    fl_free(key);
-    fl_markers_release(m);
-    return FL_ENOMEM;
-  }
-  size_t n = 0;
+  *m = (fl_markers){ .vocab = v };
+  m->id = fl_calloc(v->n, sizeof *m->id);
+  if (m->id == NULL) return FL_ENOMEM;
+  size_t n = 0, byte = 0;
   for (size_t i = 0; i < v->n; i++)
-    if (v->text[i].len > 0 && v->text[i].len < UINT32_MAX && wanted(v, (int32_t)i, kinds))
-      key[n++] = mark_key(v->text[i]);
-  if (n > 0) qsort(key, n, sizeof *key, by_value);
-  uint32_t kept = 0, byte = 0;
-  for (size_t i = 0; i < n; i++) {
-    if (i > 0 && key[i] == key[i - 1]) continue;
-    for (; byte <= key[i] >> 32; byte++) m->first[byte] = kept;
-    m->len[kept++] = UINT32_MAX - (uint32_t)key[i];
-  }
-  for (; byte < 257; byte++) m->first[byte] = kept;
-  fl_free(key);
+    if (v->text[i].len > 0 && wanted(v, (int32_t)i, kinds)) m->id[n++] = (int32_t)i;
+  qsort_r(m->id, n, sizeof *m->id, by_text, (void *)v); /* only read */
+  for (size_t i = 0; i < n; i++)
+    for (; byte <= (unsigned char)v->text[m->id[i]].data[0]; byte++) m->first[byte] = i;
+  for (; byte < 257; byte++) m->first[byte] = n;
   return FL_OK;
 }
 
 void fl_markers_release(fl_markers *m) {
-  fl_free(m->len);
+  fl_free(m->id);
   *m = (fl_markers){0};
 }
 
-int32_t fl_markers_match(const fl_markers *m, const char *s, size_t len, size_t *matched) {
-  if (len == 0) return -1;
-  unsigned byte = (unsigned char)s[0];
-  for (uint32_t i = m->first[byte]; i < m->first[byte + 1]; i++) {
-    if (m->len[i] > len) continue;
-    int32_t id = fl_vocab_find(m->vocab, s, m->len[i]);
-    if (id < 0 || !wanted(m->vocab, id, m->kinds)) continue;
-    *matched = m->len[i];
-    return id;
+/* The first of id[lo .. hi) whose byte at `depth` is at least `byte`; all are longer than depth. */
+static size_t lower_bound(const fl_markers *m, size_t lo, size_t hi, size_t depth, unsigned byte) {
+  while (lo < hi) {
+    size_t mid = lo + (hi - lo) / 2;
+    if ((unsigned char)m->vocab->text[m->id[mid]].data[depth] < byte) lo = mid + 1;
+    else hi = mid;
   }
-  return -1;
+  return lo;
+}
+
+int32_t fl_markers_match(const fl_markers *m, const char *s, size_t len, size_t *matched) {
+  int32_t best = -1;
+  if (len == 0) return best;
+  size_t lo = m->first[(unsigned char)s[0]], hi = m->first[(unsigned char)s[0] + 1u];
+  for (size_t depth = 1; lo < hi; depth++) {
+    if (m->vocab->text[m->id[lo]].len == depth) {
+      best = m->id[lo];
+      *matched = depth;
+    }
+    while (lo < hi && m->vocab->text[m->id[lo]].len == depth) lo++; /* it, and any repeats */
+    if (depth == len) break;
+    unsigned byte = (unsigned char)s[depth];
+    lo = lower_bound(m, lo, hi, depth, byte);
+    hi = lower_bound(m, lo, hi, depth, byte + 1);
+  }
+  return best;
 }
 
 size_t fl_markers_find(const fl_markers *m, const char *s, size_t len, size_t from, int32_t *id,

@@ -15,13 +15,19 @@ typedef enum fl_token_type { /* GGUF's numbers */
   FL_TOKEN_BYTE
 } fl_token_type;
 
+typedef struct fl_vocab_slot {
+  uint32_t tag;  /* of the hash, so that most misses never touch a text */
+  int32_t id;    /* -1: free */
+} fl_vocab_slot;
+
 typedef struct fl_vocab {
   size_t n;
   fl_str *text;
   uint8_t *type;   /* fl_token_type */
   float *score;    /* NULL when the file has none */
-  int32_t *slot;   /* open addressing over text, -1 is free */
-  size_t n_slots;  /* a power of two */
+  fl_vocab_slot *slot; /* open addressing over text */
+  size_t n_slots;      /* a power of two */
+  size_t max_len;      /* of any text */
   char *respelt;   /* the texts that are not as the file has them */
 } fl_vocab;
 
@@ -40,9 +46,8 @@ bool fl_vocab_is_blank(const fl_vocab *v, int32_t id);
 enum { FL_MARK_CONTROL = 1, FL_MARK_USER = 2, FL_MARK_BLANK = 4, FL_MARK_UNKNOWN = 8 };
 typedef struct fl_markers {
   const fl_vocab *vocab;
-  unsigned kinds;
-  uint32_t first[257]; /* lengths of marks that begin with byte b: len[first[b] .. first[b + 1]) */
-  uint32_t *len;       /* descending within a byte, no repeats */
+  int32_t *id;       /* in the order of their texts' bytes, a prefix before what it begins */
+  size_t first[257]; /* those that begin with byte b: id[first[b] .. first[b + 1]) */
 } fl_markers;
 
 /* FL_MARK_USER takes every user-defined token, FL_MARK_BLANK only the blank ones. */
