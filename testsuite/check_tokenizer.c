@@ -42,7 +42,8 @@ static const struct { fl_pre pre; const char *text, *pieces; } cuts[] = {
   { FL_PRE_QWEN2, " \n \n  x\t(y)", " \n \n| | x|\t|(y|)" },
   { FL_PRE_QWEN2, "don\xE2\x80\x99t 'Swap 'x", "don|\xE2\x80\x99t| '|Swap| '|x" },
   { FL_PRE_LLAMA3, "I'm  12345 34x", "I|'m| | |123|45| |34|x" },
-  { FL_PRE_LLAMA3, "\xC2\xA0" "5\xC2\xBD\xE2\x85\xA3\xD9\xA4 z", "\xC2\xA0|5\xC2\xBD\xE2\x85\xA3|\xD9\xA4| z" },
+  { FL_PRE_LLAMA3, "\xC2\xA0" "5\xC2\xBD\xE2\x85\xA3\xD9\xA4 z",
+    "\xC2\xA0|5\xC2\xBD\xE2\x85\xA3|\xD9\xA4| z" },
 };
 
 START_TEST(pretokenisers_cut_as_published) {
@@ -346,8 +347,8 @@ END_TEST
 /* ---- Errors ------------------------------------------------------------------------------- */
 
 enum fault {
-  NO_TOKENS, NO_MODEL, OTHER_MODEL, OTHER_PRE, NO_MERGES, NO_SCORES, FEW_TYPES, BAD_TYPE, FEW_SCORES,
-  NAN_SCORE, BOS_OUT_OF_RANGE, NO_UNKNOWN, N_FAULTS
+  NO_TOKENS, NO_MODEL, OTHER_MODEL, OTHER_PRE, NO_MERGES, NO_SCORES, FEW_TYPES, BAD_TYPE,
+  FEW_SCORES, NAN_SCORE, BOS_OUT_OF_RANGE, NO_UNKNOWN, N_FAULTS
 };
 
 static const char *const fault_word[] = {

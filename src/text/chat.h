@@ -4,6 +4,7 @@
  * Rendering goes to token ids, not to text: markers are pushed as the control tokens they are,
  * contents are tokenised without FL_TOK_SPECIAL, so a marker inside a document or a question stays
  * text. BOS stands exactly once, at the very start (where the file's policy has one).
+ * Llama 3 renders as in 3.0: without the date lines that later templates put into a system turn.
  */
 #ifndef FL_TEXT_CHAT_H
 #define FL_TEXT_CHAT_H

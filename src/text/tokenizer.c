@@ -7,7 +7,8 @@
  *              user-defined
  *   SPM        control                    none
  * (the unknown token's text is one of the added tokens of the reference BPE, and plain text to
- * SentencePiece). SentencePiece finds its user-defined pieces itself, after blanks became U+2581. */
+ * SentencePiece). SentencePiece finds its user-defined pieces itself, after blanks became U+2581.
+ */
 #include "text/tokenizer.h"
 
 #include <stdio.h>
