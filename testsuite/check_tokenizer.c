@@ -253,7 +253,7 @@ static void make_pieces(gguf_maker *m, const char *const *texts, const float *sc
 }
 
 static const char *const piece_text[] = { "<unk>", "<s>", "\xE2\x96\x81", "a", "b", "c", "ab",
-                                          "abc", "bc", "\xE2\x96\x81" "a", "ba" };
+                                          "abc", "bc", "\u2581a", "ba" };
 static const float piece_score[] = { 0, 0, -9, -9, -9, -9, -1, -2, -3, -4, -3 };
 /* "ab" is unused: good for reaching "abc", never given out. */
 static const int32_t piece_type[] = { 2, 3, 1, 1, 1, 1, 5, 1, 1, 1, 1 };
