@@ -73,6 +73,7 @@ typedef struct fl_open_options {
   size_t n_redo;
   const char *merge;      /* != NULL: one cartridge of this name for all documents together */
   bool read_only;         /* ask, eval, info: no lock, no writing, documents not needed */
+  bool log_events;        /* with read_only: queries and answers are still appended to events.jsonl */
 } fl_open_options;
 
 /* Hooks: all may be NULL. `poll` is called between steps and decoded tokens; it returns FL_OK to go
@@ -94,8 +95,9 @@ typedef struct fl_progress {
   const char *note;                 /* birth, index, rotation, saving: what is going on; or NULL */
 } fl_progress;
 
-/* Opens (creating, resuming, reconciling) the fleet in folder `dir` for `model`. docs may be NULL
- * when read_only. opts: flags given; on resume the manifest's p, frozen, embed_chunk, seed win and
+/* Opens (creating, resuming, reconciling) the fleet in folder `dir` for `model`. docs and opts may be
+ * NULL when read_only, the model too where only listings are wanted. model, team and docs are
+ * borrowed and must outlive the fleet. opts: flags given; on resume the manifest's p, frozen, embed_chunk, seed win and
  * a different explicit value is refused by the command. */
 int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *team,
                   const fl_source_list *docs, const fl_train_options *opts,
@@ -105,6 +107,8 @@ void fl_fleet_close(fl_fleet *f);
 /* Births missing cartridges, builds the index, trains opts->rounds rounds, commits. FL_EINTR when a
  * poll asked to stop (state saved). */
 int fl_fleet_train(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
+/* Writes the `run` event: command, machine, model, flags. Done by fl_fleet_train for "train". */
+void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total);
 /* Builds or rebuilds the index and commits it. */
 int fl_fleet_index(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
 int fl_fleet_save(fl_fleet *f, const char *reason, fl_err *err);
@@ -125,11 +129,14 @@ typedef struct fl_rag_options {
   double floor;          /* documents whose best piece scores under it are dropped; -1: none */
 } fl_rag_options;
 typedef struct fl_hit { size_t doc; size_t chunk; double score; } fl_hit; /* doc: index in fleet */
+enum { FL_RANKED_DOCS = 32 };
 typedef struct fl_hits {
   fl_hit *chunk;         /* best pieces, descending */
   size_t n_chunks;
   fl_hit *doc;           /* chosen documents with their best piece, in best-piece order */
   size_t n_docs;
+  fl_hit *ranked;        /* the best documents, chosen or not, at most FL_RANKED_DOCS */
+  size_t n_ranked;
   double margin;         /* best document's score minus the next one's (0 if only one) */
 } fl_hits;
 void fl_hits_release(fl_hits *h);
@@ -163,6 +170,10 @@ typedef struct fl_reply {
 void fl_reply_release(fl_reply *r);
 int fl_fleet_ask(fl_fleet *f, const char *question, size_t len, const fl_ask_options *o,
                  fl_reply *out, fl_err *err);
+
+/* Appends the cartridges of the documents to seq, in order: what the cartridge arm stands behind.
+ * Cartridges are read from disk once and kept in a small cache. */
+int fl_fleet_compose(fl_fleet *f, fl_seq *seq, const size_t *docs, size_t n, fl_err *err);
 
 /* A conversation with a fixed selection of documents: its sequence keeps its rows between turns. */
 typedef struct fl_chat fl_chat;

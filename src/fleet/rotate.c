@@ -101,6 +101,18 @@ static size_t choose_leaving(const fl_rot_doc *d, size_t n, size_t want, size_t 
   return n_leaving;
 }
 
+void fl_rotate_trim(const fl_rot_doc *d, size_t n, const fl_rot_limits *l, size_t *out,
+                    size_t *n_out) {
+  const pick p = residents(d, n);
+  const size_t all = choose_leaving(d, n, p.n, out); /* everybody, in the order of leaving */
+  uint64_t bytes = p.bytes;
+  size_t k = 0;
+  while (p.n - k > 1 && (p.n - k > l->budget || (l->budget_bytes > 0 && bytes > l->budget_bytes)))
+    bytes -= d[out[k++]].bytes;
+  *n_out = k < all ? k : all;
+  sort_positions(out, *n_out);
+}
+
 /* Drops what stands in both lists. */
 static void cancel_common(size_t *a, size_t *n_a, size_t *b, size_t *n_b) {
   size_t keep = 0;

@@ -28,6 +28,11 @@ typedef struct fl_rot_limits {
 void fl_rotate_fill(const fl_rot_doc *d, size_t n, const fl_rot_limits *l, size_t *in,
                     size_t *n_in);
 
+/* out[0..*n_out) = positions of residents that must leave so that the limits hold (they may have been
+ * lowered since they came): most steps first. `out` has room for n; ascending. */
+void fl_rotate_trim(const fl_rot_doc *d, size_t n, const fl_rot_limits *l, size_t *out,
+                    size_t *n_out);
+
 /* A rotation: the ceil(evict_frac * residents) with most steps leave, then the pool is refilled to
  * the budget, first with those that were absent before, then, where these do not suffice, with
  * those just chosen to leave, fewest steps first. Documents that would leave and come straight back

@@ -1,0 +1,29 @@
+/* answer.h - a sequence that holds documents in one of the four ways and answers turns. Private to
+ * this folder; ask.c is one turn, chat.c several. */
+#ifndef FL_FLEET_ANSWER_H
+#define FL_FLEET_ANSWER_H
+
+#include "base/utf8.h"
+#include "fleet/state.h"
+
+typedef struct fl_holding {
+  fl_fleet *f;
+  fl_seq *seq;
+  bool after_system;     /* the next turn follows a system message or cartridges */
+  size_t prompt_tokens;  /* of the system message */
+  size_t turns;
+  fl_ids pending;        /* end of the last answer that is not in seq yet */
+} fl_holding;
+
+/* Holds the documents of o->arm; nothing is asked yet. */
+int fl_holding_begin(fl_holding *h, fl_fleet *f, const fl_ask_options *o, fl_err *err);
+/* One turn: sampling, limits and streaming from o. After a failure the conversation stands as before
+ * it. */
+int fl_holding_turn(fl_holding *h, const char *user, size_t len, const fl_ask_options *o,
+                    fl_reply *out, fl_err *err);
+void fl_holding_end(fl_holding *h);
+
+void fl_log_answer(fl_fleet *f, const char *question, size_t len, const fl_ask_options *o,
+                   const fl_reply *r);
+
+#endif

@@ -1,0 +1,105 @@
+/* birth.c - before the first round: cartridges that are not born yet, and the index. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "fleet/retrieval.h"
+#include "fleet/trainer.h"
+
+enum { BIRTHS_A_COMMIT = 32 };
+
+static int birth(fl_fleet *f, size_t i, fl_commit *c, fl_err *err) {
+  fl_mdoc *d = &f->m.doc[i];
+  fl_cartridge cart = { 0 };
+  fl_provenance prov;
+  fl_buf own = { 0 };
+  const char *text = NULL;
+  char *path = NULL;
+  size_t len = 0;
+  int rc = fl_fleet_text(f, i, &own, &text, &len, err);
+  if (rc == FL_OK)
+    rc = fl_cartridge_birth(&cart, f->pass, f->pool[FL_KV_F32], text, len, (size_t)f->m.p,
+                            (size_t)f->m.frozen, err);
+  fl_fleet_provenance(f, d, fl_manifest_generation(&f->m), &prov);
+  if (rc == FL_OK) rc = fl_commit_path(&path, c, d->cart_file, err);
+  if (rc == FL_OK) rc = fl_cartridge_write(path, &cart, &prov, err);
+  if (rc == FL_OK) {
+    d->rows = cart.rows.n_rows;
+    d->born = true;
+    f->unsaved = true;
+  } else {
+    fl_err_prefix(err, "%s", d->name);
+  }
+  fl_cartridge_release(&cart);
+  fl_buf_release(&own);
+  fl_free(path);
+  return rc;
+}
+
+int fl_trainer_births(fl_trainer *t, fl_err *err) {
+  fl_fleet *f = t->f;
+  fl_commit c = { .dir = f->dir };
+  size_t held = 0;
+  int rc = FL_OK;
+  for (size_t i = 0; rc == FL_OK && i < f->m.n; i++) {
+    if (f->m.doc[i].born) continue;
+    if (fl_trainer_poll(t)) break;
+    fl_hooks_note(f, t->hooks, f->m.doc[i].name, "birth");
+    rc = fl_fleet_workspace(f, FL_KV_F32, err);
+    if (rc == FL_OK) rc = birth(f, i, &c, err);
+    if (rc == FL_OK && ++held % BIRTHS_A_COMMIT == 0) rc = fl_fleet_commit(f, &c, "birth", err);
+  }
+  if (rc != FL_OK) {
+    fl_commit_abandon(&c);
+    return rc;
+  }
+  if (f->unsaved) rc = fl_fleet_commit(f, &c, "birth", err);
+  return rc == FL_OK && t->stop ? FL_EINTR : rc;
+}
+
+static void log_index(const fl_fleet *f, double seconds) {
+  fl_event e;
+  fl_event_begin(&e, "index");
+  fl_event_int(&e, "chunks", (int64_t)f->index->n);
+  fl_event_int(&e, "dim", (int64_t)f->index->dim);
+  fl_event_num(&e, "seconds", seconds);
+  fl_event_emit(f->log, &e);
+}
+
+int fl_index_rebuild(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
+  double began = fl_now_s();
+  fl_commit c = { .dir = f->dir };
+  char *path = NULL;
+  int rc = fl_index_build(f, hooks, err);
+  if (rc != FL_OK) return rc;
+  if (f->m.index_file != NULL) f->m.edits++; /* its name must differ from the one in use */
+  char *name = fl_index_file_name(fl_manifest_generation(&f->m));
+  const fl_index_meta meta = { f->m.model_hash, (size_t)f->m.embed_chunk };
+  if (name == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory for the index", f->dir);
+  rc = fl_commit_path(&path, &c, name, err);
+  if (rc == FL_OK) rc = fl_index_write(path, f->index, &meta, err);
+  fl_free(path);
+  if (rc != FL_OK) {
+    fl_commit_abandon(&c);
+    fl_free(name);
+    return rc;
+  }
+  fl_free(f->m.index_file);
+  f->m.index_file = name;
+  f->m.embed_dim = f->index->dim;
+  rc = fl_fleet_commit(f, &c, "index", err);
+  if (rc == FL_OK) log_index(f, fl_now_s() - began);
+  return rc;
+}
+
+static int poll_trainer(void *ctx) { return fl_trainer_poll(ctx) ? FL_EINTR : FL_OK; }
+
+static void pass_progress_on(void *ctx, const fl_progress *p) {
+  const fl_trainer *t = ctx;
+  if (t->hooks != NULL && t->hooks->progress != NULL) t->hooks->progress(t->hooks->ctx, p);
+}
+
+int fl_trainer_index(fl_trainer *t, fl_err *err) {
+  if (t->f->m.index_file != NULL) return FL_OK;
+  const fl_train_hooks hooks = { .ctx = t, .poll = poll_trainer, .progress = pass_progress_on };
+  return fl_index_rebuild(t->f, &hooks, err);
+}

@@ -1,0 +1,401 @@
+/* fleet.c - a fleet as an object: listings, workspaces, texts, cartridges on disk, commits. Opening
+ * and reconciling: open.c; training: train_loop.c. */
+#include "fleet/fleet.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "fleet/control.h"
+#include "fleet/trainer.h"
+#include "fleet/retrieval.h"
+#include "fleet/state.h"
+
+static void cache_release(fl_fleet *f) {
+  for (size_t i = 0; i < f->n_cache; i++) {
+    fl_cartridge_release(&f->cache[i].cart);
+    fl_free(f->cache[i].file);
+  }
+  fl_free(f->cache);
+  f->cache = NULL;
+  f->n_cache = 0;
+}
+
+void fl_fleet_close(fl_fleet *f) {
+  if (f == NULL) return;
+  cache_release(f);
+  fl_index_free(f->index);
+  fl_pass_free(f->pass);
+  fl_kv_pool_free(f->pool[FL_KV_F32]);
+  fl_kv_pool_free(f->pool[FL_KV_F16]);
+  fl_manifest_release(&f->m);
+  for (size_t i = 0; i < f->n_old; i++) fl_manifest_release(&f->old[i]);
+  fl_free(f->old);
+  fl_free(f->source_of);
+  fl_events_close(f->log);
+  fl_lock_drop(f->lock);
+  fl_free(f->dir);
+  fl_free(f);
+}
+
+/* --- listings --- */
+
+size_t fl_fleet_n_docs(const fl_fleet *f) { return f->m.n; }
+
+void fl_fleet_doc(const fl_fleet *f, size_t i, fl_doc_info *out) {
+  const fl_mdoc *d = &f->m.doc[i];
+  *out = (fl_doc_info){ .id = d->id, .name = d->name, .hash = d->hash != NULL ? d->hash : "",
+                        .tokens = (size_t)d->tokens, .rows = (size_t)d->rows, .steps = d->steps,
+                        .resident = d->resident };
+}
+
+static const char *base_name(const char *s) {
+  const char *slash = strrchr(s, '/');
+  return slash != NULL ? slash + 1 : s;
+}
+
+static bool same_stem(const char *base, const char *name) {
+  const char *dot = strrchr(base, '.');
+  size_t n = dot != NULL && dot > base ? (size_t)(dot - base) : strlen(base);
+  return strlen(name) == n && memcmp(base, name, n) == 0;
+}
+
+int fl_fleet_find(const fl_fleet *f, const char *name, size_t *out) {
+  if (fl_manifest_find(&f->m, name, out)) return FL_OK;
+  for (int by_stem = 0; by_stem < 2; by_stem++) {
+    size_t found = 0, at = 0;
+    for (size_t i = 0; i < f->m.n; i++) {
+      const char *base = base_name(f->m.doc[i].name);
+      bool same = by_stem ? same_stem(base, name) : strcmp(base, name) == 0;
+      if (!same) continue;
+      found++;
+      at = i;
+    }
+    if (found == 1) {
+      *out = at;
+      return FL_OK;
+    }
+  }
+  return FL_ENOENT;
+}
+
+uint64_t fl_fleet_rounds(const fl_fleet *f) { return f->m.rounds; }
+uint64_t fl_fleet_generation(const fl_fleet *f) { return fl_manifest_generation(&f->m); }
+fl_events *fl_fleet_events(fl_fleet *f) { return f->log; }
+const fl_json *fl_fleet_manifest(const fl_fleet *f) { return f->m.root; }
+fl_model *fl_fleet_model(const fl_fleet *f) { return f->model; }
+
+/* --- workspaces --- */
+
+int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err) {
+  const fl_pass_options o = { .max_rows = FL_PASS_ROWS, .max_spans = FL_PASS_SPANS };
+  int rc = FL_OK;
+  if (f->pass == NULL) rc = fl_pass_new(&f->pass, f->model, f->team, &o, err);
+  if (rc == FL_OK && f->pool[type] == NULL)
+    rc = fl_kv_pool_new(&f->pool[type], fl_model_hparams(f->model), fl_model_kernels(f->model), type,
+                        0, err);
+  return rc;
+}
+
+/* --- texts --- */
+
+/* Documents of a merged fleet, in the order of their names, with an empty line between them. */
+static int merged_text(const fl_fleet *f, const fl_source_list *l, fl_buf *own, fl_err *err) {
+  for (size_t i = 0; i < f->m.n_members; i++) {
+    const fl_member *e = &f->m.member[i];
+    const fl_source_doc *d = NULL;
+    for (size_t k = 0; k < l->n && d == NULL; k++)
+      if (strcmp(l->doc[k].name, e->name) == 0) d = &l->doc[k];
+    if (d == NULL)
+      return fl_fail(err, FL_ENOENT, "%s: merged into this fleet but not among the documents given",
+                     e->name);
+    if (i > 0) fl_buf_puts(own, "\n\n");
+    fl_buf_append(own, d->text, d->len);
+  }
+  return own->oom ? fl_fail(err, FL_ENOMEM, "not enough memory for the merged documents") : FL_OK;
+}
+
+int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *own, const char **text, size_t *len,
+                  fl_err *err) {
+  if (f->m.n_members == 0) {
+    const fl_source_doc *d = &f->sources->doc[f->source_of[i]];
+    *text = d->text;
+    *len = d->len;
+    return FL_OK;
+  }
+  int rc = merged_text(f, f->sources, own, err);
+  *text = own->data;
+  *len = own->len;
+  return rc;
+}
+
+static int check_hash(const char *name, const char *now, const char *then, fl_err *err) {
+  if (then == NULL || strcmp(now, then) == 0) return FL_OK;
+  return fl_fail(err, FL_EINPUT, "%s: changed since the fleet was trained; train with --resume "
+                 "--update first", name);
+}
+
+static const fl_source_doc *find_source(const fl_source_list *l, const char *name) {
+  for (size_t k = 0; l != NULL && k < l->n; k++)
+    if (strcmp(l->doc[k].name, name) == 0) return &l->doc[k];
+  return NULL;
+}
+
+/* Appends the text of the document `name` from the list, else from its file. */
+static int text_by_name(const char *name, const char *hash, const fl_source_list *sources,
+                        fl_buf *own, fl_err *err) {
+  fl_source_list l = { 0 };
+  const fl_source_doc *d = find_source(sources, name);
+  int rc = FL_OK;
+  if (d == NULL) {
+    rc = fl_source_read(&l, &name, 1, false, err);
+    if (rc == FL_OK) d = &l.doc[0];
+  }
+  if (rc == FL_OK) rc = check_hash(name, d->hash, hash, err);
+  if (rc == FL_OK) fl_buf_append(own, d->text, d->len);
+  if (rc == FL_OK && own->oom) rc = fl_fail(err, FL_ENOMEM, "%s: not enough memory", name);
+  fl_source_release(&l);
+  return rc;
+}
+
+int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sources, fl_buf *own,
+                        fl_err *err) {
+  if (sources == NULL) sources = f->sources;
+  if (f->m.n_members == 0)
+    return text_by_name(f->m.doc[i].name, f->m.doc[i].hash, sources, own, err);
+  int rc = FL_OK;
+  for (size_t k = 0; rc == FL_OK && k < f->m.n_members; k++) {
+    if (k > 0) fl_buf_puts(own, "\n\n");
+    rc = text_by_name(f->m.member[k].name, f->m.member[k].hash, sources, own, err);
+  }
+  return rc;
+}
+
+/* --- cartridges on disk --- */
+
+void fl_fleet_provenance(const fl_fleet *f, const fl_mdoc *d, uint64_t gen, fl_provenance *out) {
+  *out = (fl_provenance){ .model_name = f->m.model_name, .model_hash = f->m.model_hash,
+                          .tokenizer_hash = f->m.tokenizer_hash, .doc_name = d->name,
+                          .doc_hash = d->hash, .version = (char *)(uintptr_t)PACKAGE_VERSION,
+                          .steps = d->steps, .generation = gen, .seed = f->opts.seed };
+}
+
+static int check_file(const fl_fleet *f, const fl_mdoc *d, const fl_provenance *prov,
+                      const fl_cartridge *c, const char *path, fl_err *err) {
+  if (prov->model_hash != NULL && f->m.model_hash != NULL &&
+      strcmp(prov->model_hash, f->m.model_hash) != 0)
+    return fl_fail(err, FL_EINPUT, "%s: made for another model; restore it or train with --redo %s",
+                   path, d->name);
+  if (prov->doc_hash != NULL && d->hash != NULL && strcmp(prov->doc_hash, d->hash) != 0)
+    return fl_fail(err, FL_EINPUT, "%s: made of another text; restore it or train with --redo %s",
+                   path, d->name);
+  if (d->rows > 0 && c->rows.n_rows != d->rows)
+    return fl_fail(err, FL_EINPUT, "%s: holds %zu rows where the manifest says %llu; restore it or "
+                   "train with --redo %s", path, c->rows.n_rows, (unsigned long long)d->rows, d->name);
+  if (prov->model_hash != NULL && c->steps != d->steps)
+    return fl_fail(err, FL_EINPUT, "%s: of step %llu where the manifest says %llu; restore it or "
+                   "train with --redo %s", path, (unsigned long long)c->steps,
+                   (unsigned long long)d->steps, d->name);
+  return FL_OK;
+}
+
+int fl_fleet_read_cartridge(const fl_fleet *f, size_t i, fl_cartridge *out, fl_err *err) {
+  const fl_mdoc *d = &f->m.doc[i];
+  fl_cartridge c = { 0 };
+  fl_provenance prov = { 0 };
+  if (!d->born)
+    return fl_fail(err, FL_ENOENT, "%s: has no cartridge yet; train with --resume", d->name);
+  char *path = fl_fs_join(f->dir, d->cart_file);
+  if (path == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", d->name);
+  int rc = fl_cartridge_read(&c, &prov, path, fl_model_hparams(f->model), err);
+  if (rc == FL_OK) rc = check_file(f, d, &prov, &c, path, err);
+  if (rc == FL_OK) {
+    c.steps = d->steps; /* files by other programs carry no steps */
+    *out = c;
+    c = (fl_cartridge){ 0 };
+  }
+  fl_cartridge_release(&c);
+  fl_provenance_release(&prov);
+  fl_free(path);
+  return rc;
+}
+
+/* --- the cache for answers --- */
+
+static fl_cached *cache_find(fl_fleet *f, const char *file) {
+  for (size_t i = 0; i < f->n_cache; i++)
+    if (f->cache[i].file != NULL && strcmp(f->cache[i].file, file) == 0) return &f->cache[i];
+  return NULL;
+}
+
+static int cache_init(fl_fleet *f, fl_err *err) {
+  if (f->cache != NULL) return FL_OK;
+  size_t n = f->opts.budget > FL_CACHE_MIN ? f->opts.budget : FL_CACHE_MIN;
+  f->cache = fl_calloc(n, sizeof *f->cache);
+  if (f->cache == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", f->dir);
+  f->n_cache = n;
+  return FL_OK;
+}
+
+static fl_cached *cache_oldest(fl_fleet *f) {
+  fl_cached *best = &f->cache[0];
+  for (size_t i = 1; i < f->n_cache; i++)
+    if (f->cache[i].used < best->used) best = &f->cache[i];
+  fl_cartridge_release(&best->cart);
+  fl_free(best->file);
+  *best = (fl_cached){ 0 };
+  return best;
+}
+
+/* A document keeps its place in the listing as long as the set of documents does; where a reload
+ * moved it, `name` finds it again. */
+static int read_retrying(fl_fleet *f, size_t i, fl_cartridge *out, char **file, fl_err *err) {
+  int rc = FL_ENOENT;
+  bool changed = true;
+  for (int attempt = 0; rc == FL_ENOENT && changed && attempt < 8; attempt++) {
+    fl_err why = { 0 };
+    const char *name = f->m.doc[i].name; /* stays valid over a reload */
+    rc = fl_fleet_read_cartridge(f, i, out, &why);
+    changed = false;
+    if (rc == FL_ENOENT && f->read_only && fl_fleet_reload(f, &changed, NULL) != FL_OK)
+      changed = false;
+    if (changed && !fl_manifest_find(&f->m, name, &i)) changed = false;
+    if (rc != FL_OK && !changed && err != NULL) *err = why;
+  }
+  if (rc == FL_OK && !fl_set_string(file, f->m.doc[i].cart_file)) {
+    fl_cartridge_release(out);
+    rc = fl_fail(err, FL_ENOMEM, "%s: not enough memory", f->dir);
+  }
+  return rc;
+}
+
+int fl_fleet_cartridge(fl_fleet *f, size_t i, const fl_cartridge **out, fl_err *err) {
+  const fl_cartridge *own = f->trainer != NULL ? fl_trainer_cartridge(f->trainer, i) : NULL;
+  if (own != NULL) {
+    *out = own;
+    return FL_OK;
+  }
+  int rc = cache_init(f, err);
+  if (rc != FL_OK) return rc;
+  fl_cached *c = cache_find(f, f->m.doc[i].cart_file);
+  if (c == NULL) {
+    c = cache_oldest(f);
+    rc = read_retrying(f, i, &c->cart, &c->file, err);
+    if (rc != FL_OK) return rc;
+  }
+  c->used = ++f->clock;
+  *out = &c->cart;
+  return FL_OK;
+}
+
+int fl_fleet_compose(fl_fleet *f, fl_seq *seq, const size_t *docs, size_t n, fl_err *err) {
+  int rc = FL_OK;
+  for (size_t i = 0; rc == FL_OK && i < n; i++) {
+    const fl_cartridge *c = NULL;
+    if (docs[i] >= f->m.n) return fl_fail(err, FL_ENOENT, "%s: no document %zu", f->dir, docs[i]);
+    rc = fl_fleet_cartridge(f, docs[i], &c, err);
+    if (rc == FL_OK) rc = fl_compose(seq, &c, 1, err);
+  }
+  return rc;
+}
+
+/* --- following a trainer --- */
+
+/* The same documents in the same order: listings stay valid and fields are taken over. */
+static bool same_documents(const fl_manifest *a, const fl_manifest *b) {
+  if (a->n != b->n || a->n_members != b->n_members) return false;
+  for (size_t i = 0; i < a->n; i++) {
+    const char *x = a->doc[i].hash, *y = b->doc[i].hash;
+    if (a->doc[i].id != b->doc[i].id || strcmp(a->doc[i].name, b->doc[i].name) != 0) return false;
+    if (x == NULL || y == NULL || strcmp(x, y) != 0) return false;
+  }
+  return true;
+}
+
+static void swap_strings(char **a, char **b) {
+  char *t = *a;
+  *a = *b;
+  *b = t;
+}
+
+/* b becomes the current manifest; a's names and hashes, which callers may hold, move into it. */
+static void take_over(fl_manifest *a, fl_manifest *b) {
+  for (size_t i = 0; i < a->n; i++) {
+    swap_strings(&a->doc[i].name, &b->doc[i].name);
+    swap_strings(&a->doc[i].hash, &b->doc[i].hash);
+  }
+  fl_manifest_release(a);
+  *a = *b;
+  *b = (fl_manifest){ 0 };
+}
+
+static int keep_old(fl_fleet *f, fl_manifest *now) {
+  fl_manifest *p = fl_reallocarray(f->old, f->n_old + 1, sizeof *p);
+  if (p == NULL) return FL_ENOMEM;
+  f->old = p;
+  f->old[f->n_old++] = f->m;
+  f->m = *now;
+  *now = (fl_manifest){ 0 };
+  return FL_OK;
+}
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+int fl_fleet_reload(fl_fleet *f, bool *changed, fl_err *err) {
+  fl_manifest now = { 0 };
+  int rc = fl_manifest_load(&now, f->dir, err);
+  if (rc != FL_OK) return rc;
+  bool differs = now.rounds != f->m.rounds || now.edits != f->m.edits || now.n != f->m.n;
+  bool index = !same_text(now.index_file, f->m.index_file);
+  if (f->model != NULL && !now.foreign && strcmp(now.model_hash, fl_model_hash(f->model)) != 0)
+    rc = fl_fail(err, FL_EINPUT, "%s: was made anew for another model; open it again", f->dir);
+  else if (same_documents(&f->m, &now))
+    take_over(&f->m, &now);
+  else
+    rc = keep_old(f, &now);
+  fl_manifest_release(&now);
+  if (rc != FL_OK) return rc;
+  if (index || differs) {
+    fl_index_free(f->index);
+    f->index = NULL;
+  }
+  *changed = differs || index;
+  return FL_OK;
+}
+
+/* --- commits --- */
+
+int fl_fleet_commit(fl_fleet *f, fl_commit *c, const char *reason, fl_err *err) {
+  double began = fl_now_s();
+  int rc = fl_commit_finish(c, &f->m, err);
+  if (rc != FL_OK) {
+    fl_err_prefix(err, "the last saved generation is whole, the new one was given up");
+    return rc;
+  }
+  f->unsaved = false;
+  fl_event e;
+  fl_event_begin(&e, "save");
+  fl_event_int(&e, "round", (int64_t)f->m.rounds);
+  fl_event_int(&e, "generation", (int64_t)fl_manifest_generation(&f->m));
+  fl_event_int(&e, "bytes", (int64_t)c->bytes);
+  fl_event_num(&e, "seconds", fl_now_s() - began);
+  fl_event_str(&e, "reason", reason);
+  fl_event_emit(f->log, &e);
+  return FL_OK;
+}
+
+int fl_fleet_save(fl_fleet *f, const char *reason, fl_err *err) {
+  if (f->read_only) return fl_fail(err, FL_EUSAGE, "%s: opened for reading only", f->dir);
+  if (f->trainer != NULL) return fl_trainer_save(f->trainer, reason, err);
+  if (!f->unsaved) return FL_OK;
+  fl_commit c = { .dir = f->dir };
+  return fl_fleet_commit(f, &c, reason, err);
+}
+
+void fl_hooks_note(const fl_fleet *f, const fl_train_hooks *h, const char *doc, const char *note) {
+  if (h == NULL || h->progress == NULL) return;
+  fl_progress p = { .round = f->m.rounds, .doc = doc, .note = note };
+  h->progress(h->ctx, &p);
+}

@@ -1,0 +1,162 @@
+/* heldout.c - see heldout.h. The file is read and copied line by line: with many documents it is
+ * larger than what should be in memory. */
+#include "fleet/heldout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void fl_heldout_plan(const fl_fleet *f, const fl_resident *s, size_t n, fl_conv_plan *plan) {
+  for (size_t i = 0; i < n; i++)
+    plan[i] = (fl_conv_plan){ .doc = f->m.doc[s->doc].id, .round = 0, .conv = (uint32_t)i,
+                              .draw = FL_HELDOUT_DRAW + (uint32_t)i };
+}
+
+int fl_heldout_take(fl_resident *s, fl_conv *conv, const bool *ok, size_t n, fl_err *err) {
+  fl_conv *list = fl_calloc(n + 1, sizeof *list);
+  if (list == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
+  s->heldout = list;
+  s->n_heldout = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (!ok[i]) continue;
+    list[s->n_heldout++] = conv[i];
+    conv[i] = (fl_conv){ 0 };
+  }
+  s->heldout_known = true;
+  return FL_OK;
+}
+
+/* The id at the start of a line, without parsing the rest of it. */
+static bool line_doc(const char *line, size_t len, uint32_t *id) {
+  static const char head[] = "{\"doc\":";
+  char digits[16];
+  if (len < sizeof head - 1 + sizeof digits || memcmp(line, head, sizeof head - 1) != 0) return false;
+  memcpy(digits, line + sizeof head - 1, sizeof digits - 1);
+  digits[sizeof digits - 1] = '\0';
+  char *end = NULL;
+  unsigned long v = strtoul(digits, &end, 10);
+  if (end == digits || *end != ',' || v >= UINT32_MAX) return false;
+  *id = (uint32_t)v;
+  return true;
+}
+
+static const fl_mdoc *doc_by_id(const fl_fleet *f, uint32_t id, size_t *at) {
+  for (size_t i = 0; i < f->m.n; i++)
+    if (f->m.doc[i].id == id) {
+      *at = i;
+      return &f->m.doc[i];
+    }
+  return NULL;
+}
+
+/* Whether the line speaks of document d as it is now. */
+static bool line_is_of(const fl_json *o, const fl_mdoc *d) {
+  const char *hash = NULL;
+  return fl_json_get_str(o, "hash", &hash) && d->hash != NULL && strcmp(hash, d->hash) == 0;
+}
+
+static int add_line(fl_resident *s, const fl_json *o, const fl_conv_limits *limits) {
+  fl_conv c = { 0 };
+  bool skipped = false;
+  s->heldout_known = true;
+  if (fl_json_get_bool(o, "skipped", &skipped) && skipped) return FL_OK;
+  int rc = fl_conv_parse(&c, o, limits);
+  if (rc != FL_OK) return rc == FL_ENOMEM ? rc : FL_OK;
+  fl_conv *list = fl_reallocarray(s->heldout, s->n_heldout + 1, sizeof *list);
+  if (list == NULL) {
+    fl_conv_release(&c);
+    return FL_ENOMEM;
+  }
+  s->heldout = list;
+  list[s->n_heldout++] = c;
+  return FL_OK;
+}
+
+/* wanted: slots that had nothing before this reading, by slot. */
+static int take_line(fl_residency *r, const fl_fleet *f, const bool *wanted, const char *line,
+                     size_t len, const fl_conv_limits *limits) {
+  uint32_t id = 0;
+  size_t at = 0;
+  if (!line_doc(line, len, &id)) return FL_OK;
+  const fl_mdoc *d = doc_by_id(f, id, &at);
+  size_t slot = d != NULL ? fl_residency_slot(r, at) : r->n;
+  if (slot == r->n || !wanted[slot]) return FL_OK;
+  fl_json *o = NULL;
+  int rc = fl_json_parse(&o, line, len, NULL);
+  if (rc == FL_OK && line_is_of(o, d)) rc = add_line(r->slot[slot], o, limits);
+  fl_json_free(o);
+  return rc == FL_ENOMEM ? rc : FL_OK;
+}
+
+static char *file_path(const fl_fleet *f) { return fl_fs_join(f->dir, FL_HELDOUT_FILE); }
+
+int fl_heldout_read(fl_residency *r, const fl_fleet *f, const fl_conv_limits *limits, fl_err *err) {
+  char *path = file_path(f), *line = NULL;
+  bool *wanted = fl_calloc(r->n + 1, sizeof *wanted);
+  size_t room = 0;
+  int rc = path == NULL || wanted == NULL ? FL_ENOMEM : FL_OK;
+  FILE *in = rc == FL_OK ? fopen(path, "re") : NULL;
+  for (size_t i = 0; rc == FL_OK && i < r->n; i++) wanted[i] = !r->slot[i]->heldout_known;
+  for (ssize_t n; in != NULL && rc == FL_OK && (n = getline(&line, &room, in)) > 0;)
+    rc = take_line(r, f, wanted, line, (size_t)n, limits);
+  if (in != NULL) fclose(in);
+  free(line); /* getline's own */
+  fl_free(wanted);
+  fl_free(path);
+  return rc == FL_OK ? rc : fl_fail(err, rc, "not enough memory for held-out conversations");
+}
+
+static void copy_known(FILE *in, fl_sink *out, const fl_fleet *f) {
+  char *line = NULL;
+  size_t room = 0, at = 0;
+  uint32_t id = 0;
+  for (ssize_t n; (n = getline(&line, &room, in)) > 0;) {
+    fl_json *o = NULL;
+    bool whole = line[n - 1] == '\n' && line_doc(line, (size_t)n, &id);
+    const fl_mdoc *d = whole ? doc_by_id(f, id, &at) : NULL;
+    if (d != NULL && fl_json_parse(&o, line, (size_t)n, NULL) == FL_OK && line_is_of(o, d))
+      (void)fl_sink_write(out, line, (size_t)n);
+    fl_json_free(o);
+  }
+  free(line);
+}
+
+static void add_slot(fl_sink *out, const fl_fleet *f, const fl_resident *s, fl_buf *b) {
+  const fl_mdoc *d = &f->m.doc[s->doc];
+  size_t n = s->n_heldout > 0 ? s->n_heldout : 1;
+  for (size_t i = 0; i < n; i++) {
+    const fl_conv_label label = { d->id, d->name, d->hash, (uint32_t)i };
+    fl_buf_reset(b);
+    /* A document none of whose conversations came out is noted too: it is not tried again. */
+    fl_conv_print(b, s->n_heldout > 0 ? &s->heldout[i] : NULL, &label);
+    if (!b->oom) (void)fl_sink_write(out, b->data, b->len);
+  }
+}
+
+int fl_heldout_write(const fl_residency *r, const fl_fleet *f, const bool *fresh, fl_err *err) {
+  char *path = file_path(f);
+  fl_sink *out = NULL;
+  fl_buf b = { 0 };
+  if (path == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
+  int rc = fl_fs_open_temp(&out, path, err);
+  if (rc == FL_OK) {
+    FILE *in = fopen(path, "re");
+    if (in != NULL) {
+      copy_known(in, out, f);
+      fclose(in);
+    }
+    for (size_t i = 0; i < r->n; i++)
+      if (fresh[i]) add_slot(out, f, r->slot[i], &b);
+    if (b.oom) {
+      fl_sink_abandon(out);
+      rc = fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
+    } else {
+      rc = fl_fs_commit_temp(out, path, err);
+    }
+  }
+  fl_buf_release(&b);
+  fl_free(path);
+  return rc;
+}

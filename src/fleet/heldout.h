@@ -1,0 +1,31 @@
+/* heldout.h - conversations that a document is judged by and never trained on.
+ *
+ * They are fixed at birth in the sense that they are a pure function of the seed and the document:
+ * round 0 of the random streams, which training never uses, and draws far from those of training.
+ * They are made when the document is first resident and kept in heldout.jsonl, one line each with
+ * the document's hash, so that a changed document gets new ones and a lost file only costs time.
+ */
+#ifndef FL_FLEET_HELDOUT_H
+#define FL_FLEET_HELDOUT_H
+
+#include "fleet/residency.h"
+
+#define FL_HELDOUT_FILE "heldout.jsonl"
+/* Draws of held-out conversations begin here: another pass over the document than training's. */
+#define FL_HELDOUT_DRAW UINT32_C(0x80000000)
+
+/* Fills heldout of every slot that does not have it yet from the file. Damaged lines and those of
+ * other documents or hashes are passed over. */
+int fl_heldout_read(fl_residency *r, const fl_fleet *f, const fl_conv_limits *limits, fl_err *err);
+
+/* The plans for slot s; plan has room for n. */
+void fl_heldout_plan(const fl_fleet *f, const fl_resident *s, size_t n, fl_conv_plan *plan);
+
+/* Takes n conversations (moved; ok[i] false: skipped) as those of s. */
+int fl_heldout_take(fl_resident *s, fl_conv *conv, const bool *ok, size_t n, fl_err *err);
+
+/* Writes the file anew: lines of documents as they are in the manifest are kept, those of the slots
+ * with fresh[i] are added. */
+int fl_heldout_write(const fl_residency *r, const fl_fleet *f, const bool *fresh, fl_err *err);
+
+#endif

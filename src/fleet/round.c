@@ -1,0 +1,201 @@
+/* round.c - one round: choose the target, make or draw its conversations, draw what they see, step.
+ * The fleet's counters change only after the step went through. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "fleet/trainer.h"
+#include "fleet/visibility.h"
+
+typedef struct round {
+  fl_trainer *t;
+  uint64_t number;         /* of this round, from 1 */
+  size_t slot;             /* of the target */
+  fl_resident *s;
+  fl_mdoc *d;
+  size_t n;                /* conversations asked for */
+  size_t *kept;            /* [n] which kept conversation, SIZE_MAX: a fresh one */
+  fl_conv_plan *plan;      /* [n_fresh] */
+  const fl_doc_text **text;/* [n_fresh] */
+  fl_conv *fresh;          /* [n_fresh] */
+  bool *ok;                /* [n_fresh] */
+  size_t n_fresh;
+  fl_step_conv *conv;      /* [n] what the step gets */
+  size_t *parts;           /* [n, max_parts] */
+  uint32_t *draw;          /* [residents] */
+  size_t n_convs;
+  fl_study_stats stats;
+} round_t;
+
+fl_study_options fl_trainer_study(fl_trainer *t) {
+  const fl_train_options *o = &t->f->opts;
+  return (fl_study_options){ .chunk_min = o->chunk_min, .chunk_max = o->chunk_max,
+                             .top_k = o->top_k, .top_mass = o->top_mass, .max_q = o->max_q,
+                             .max_a = o->max_a, .temperature = 0.6, .seed = o->seed };
+}
+
+static bool cancelled(void *ctx) { return fl_trainer_poll(ctx); }
+
+static void round_release(round_t *r) {
+  for (size_t i = 0; r->fresh != NULL && i < r->n_fresh; i++) fl_conv_release(&r->fresh[i]);
+  fl_free(r->kept);
+  fl_free(r->plan);
+  fl_free(r->text);
+  fl_free(r->fresh);
+  fl_free(r->ok);
+  fl_free(r->conv);
+  fl_free(r->parts);
+  fl_free(r->draw);
+}
+
+static int round_alloc(round_t *r, fl_err *err) {
+  const size_t n = r->n;
+  r->kept = fl_calloc(n, sizeof *r->kept);
+  r->plan = fl_calloc(n, sizeof *r->plan);
+  r->text = fl_calloc(n, sizeof *r->text);
+  r->fresh = fl_calloc(n, sizeof *r->fresh);
+  r->ok = fl_calloc(n, sizeof *r->ok);
+  r->conv = fl_calloc(n, sizeof *r->conv);
+  r->parts = fl_calloc(n, r->t->max_parts * sizeof *r->parts);
+  r->draw = fl_calloc(r->t->res.n + 1, sizeof *r->draw);
+  if (!r->kept || !r->plan || !r->text || !r->fresh || !r->ok || !r->conv || !r->parts || !r->draw)
+    return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
+  return FL_OK;
+}
+
+static int choose_target(round_t *r, fl_err *err) {
+  fl_fleet *f = r->t->f;
+  fl_rot_doc *d = fl_calloc(f->m.n, sizeof *d);
+  if (d == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a round");
+  fl_rot_docs(f, d);
+  size_t doc = fl_rotate_target(d, f->m.n);
+  fl_free(d);
+  r->slot = fl_residency_slot(&r->t->res, doc);
+  r->s = r->t->res.slot[r->slot];
+  r->d = &f->m.doc[doc];
+  return FL_OK;
+}
+
+/* Which of the round's conversations are fresh: each with probability 1 / replay, so that in the
+ * long run every conversation is used `replay` times. */
+static void plan_conversations(round_t *r) {
+  const fl_train_options *o = &r->t->f->opts;
+  const uint32_t number = (uint32_t)r->number;
+  for (size_t j = 0; j < r->n; j++) {
+    fl_rng g = fl_rng_stream(o->seed, FL_RNG_REPLAY, r->d->id, number, (uint32_t)j);
+    double u = fl_rng_unit(&g);
+    r->kept[j] = SIZE_MAX;
+    if (r->s->kept.n > 0 && u * o->replay >= 1) {
+      r->kept[j] = (size_t)fl_rng_below(&g, r->s->kept.n);
+      continue;
+    }
+    r->plan[r->n_fresh] = (fl_conv_plan){ .doc = r->d->id, .round = number, .conv = (uint32_t)j,
+                                          .draw = (uint32_t)(r->d->made + r->n_fresh) };
+    r->text[r->n_fresh++] = &r->s->text;
+  }
+}
+
+static int make_conversations(round_t *r, fl_err *err) {
+  fl_trainer *t = r->t;
+  fl_study_options o = fl_trainer_study(t);
+  if (r->n_fresh == 0) return FL_OK;
+  o.cancelled = cancelled;
+  o.cancel_ctx = t;
+  int rc = fl_study_make(r->fresh, r->ok, r->plan, r->text, r->n_fresh, &o, t->pass, t->pool,
+                         t->f->log, &r->stats, err);
+  for (size_t i = 0; rc == FL_OK && i < r->n_fresh; i++)
+    if (r->ok[i] && !fl_conv_within(&r->fresh[i], &t->limits)) r->ok[i] = false;
+  return rc;
+}
+
+static void see(round_t *r, size_t j, const fl_conv *c) {
+  fl_trainer *t = r->t;
+  const fl_vis_options o = { .seed = t->f->opts.seed, .p_iso = t->f->opts.p_iso,
+                             .distract_max = t->f->opts.distract_max < t->max_parts - 1
+                                                 ? t->f->opts.distract_max
+                                                 : t->max_parts - 1 };
+  size_t n = fl_visible_draw(&o, r->d->id, (uint32_t)r->number, (uint32_t)j, r->slot, t->res.n,
+                             r->draw);
+  size_t *parts = r->parts + r->n_convs * t->max_parts;
+  for (size_t k = 0; k < n; k++) parts[k] = r->draw[k];
+  r->conv[r->n_convs++] = (fl_step_conv){ .conv = c, .parts = parts, .n_parts = n };
+}
+
+static void lay_out(round_t *r) {
+  size_t next = 0;
+  for (size_t j = 0; j < r->n; j++) {
+    if (r->kept[j] != SIZE_MAX) {
+      const fl_conv *c = &r->s->kept.conv[r->kept[j]];
+      fl_log_replayed(r->t, r->s->doc, (uint32_t)j, c);
+      see(r, j, c);
+    } else if (r->ok[next++]) {
+      see(r, j, &r->fresh[next - 1]);
+    }
+  }
+}
+
+static int step(round_t *r, fl_step_result *out, fl_err *err) {
+  fl_trainer *t = r->t;
+  const fl_train_options *o = &t->f->opts;
+  const fl_step_options so = { .lr = o->lr, .clip = o->clip, .warmup = o->warmup, .pack = o->pack };
+  if (r->n_convs == 0) return FL_OK; /* nothing came out; the round counts and goes on */
+  return fl_step(t->stepper, t->res.trainee, t->res.n, r->conv, r->n_convs, &so, out, err);
+}
+
+/* Everything of the fleet that a round changes. */
+static int take_effect(round_t *r, fl_err *err) {
+  fl_trainer *t = r->t;
+  fl_fleet *f = t->f;
+  f->m.rounds = r->number;
+  f->unsaved = true;
+  r->d->targeted++;
+  r->d->made += r->n_fresh;
+  const uint64_t gen = fl_manifest_generation(&f->m);
+  for (size_t i = 0; i < t->res.n; i++) {
+    fl_resident *s = t->res.slot[i];
+    if (s->cart.steps == f->m.doc[s->doc].steps) continue;
+    f->m.doc[s->doc].steps = s->cart.steps;
+    fl_resident_touch(s, gen);
+  }
+  for (size_t i = 0; i < r->n_fresh; i++) {
+    if (!r->ok[i]) continue;
+    bool stored = fl_coverage_add(&r->d->coverage, r->fresh[i].first, r->fresh[i].end) == FL_OK;
+    if (stored && f->opts.replay > 1) {
+      stored = fl_kept_push(&r->s->kept, &r->fresh[i]) == FL_OK;
+      r->s->kept_dirty = true;
+      r->s->kept_changed = gen;
+    }
+    if (!stored) return fl_fail(err, FL_ENOMEM, "not enough memory to keep a conversation");
+  }
+  return FL_OK;
+}
+
+int fl_trainer_round(fl_trainer *t, fl_err *err) {
+  round_t r = { .t = t, .number = t->f->m.rounds + 1, .n = t->f->opts.accum };
+  fl_round_report rep = { 0 };
+  double began = fl_now_s();
+  if (r.n > t->max_convs) r.n = t->max_convs;
+  int rc = choose_target(&r, err);
+  if (rc == FL_OK) rc = round_alloc(&r, err);
+  if (rc != FL_OK) goto done;
+  plan_conversations(&r);
+  rc = make_conversations(&r, err);
+  if (rc == FL_OK && fl_trainer_poll(t)) rc = FL_EINTR;
+  if (rc != FL_OK) goto done;
+  lay_out(&r);
+  rep.lr = fl_warmup_lr(t->f->opts.lr, r.s->cart.steps, t->f->opts.warmup);
+  rc = step(&r, &rep.step, err);
+  if (rc != FL_OK) goto done;
+  /* Logged before the fresh conversations move. */
+  rep.doc = r.s->doc;
+  rep.conv = r.conv;
+  rep.n_convs = r.n_convs;
+  rep.n_fresh = r.n_fresh;
+  rep.study = r.stats;
+  rc = take_effect(&r, err);
+  rep.seconds = fl_now_s() - began;
+  if (rc == FL_OK) fl_log_round(t, &rep);
+done:
+  round_release(&r);
+  return rc;
+}

@@ -1,0 +1,90 @@
+/* state.h - what a fleet is in memory; private to this folder.
+ *
+ * Who owns what: the fleet owns everything but the model, the team and the source list, which must
+ * outlive it. Strings that listings hand out belong to the manifest in memory.
+ *
+ * Workspaces (the pass and the pools) are made when first needed, so that listing costs nothing.
+ */
+#ifndef FL_FLEET_STATE_H
+#define FL_FLEET_STATE_H
+
+#include "base/fs.h"
+#include "fleet/commit.h"
+#include "fleet/fleet.h"
+#include "fleet/manifest.h"
+#include "cartridge/cartridge_io.h"
+#include "model/pass.h"
+
+enum {
+  FL_PASS_ROWS = 512, /* rows of one forward: several pieces of a document, one slice of a prefill */
+  FL_PASS_SPANS = 32
+};
+
+typedef struct fl_index fl_index;
+typedef struct fl_trainer fl_trainer;
+
+/* A cartridge read for an answer; the oldest goes when all places are taken. */
+typedef struct fl_cached {
+  fl_cartridge cart;
+  char *file;         /* the generation file it came from; NULL: free */
+  uint64_t used;      /* clock of the last use */
+} fl_cached;
+enum { FL_CACHE_MIN = 4 };
+
+struct fl_fleet {
+  char *dir;
+  fl_model *model;
+  fl_team *team;
+  bool read_only;
+  fl_train_options opts;
+  fl_manifest m;
+  fl_manifest *old;   /* manifests that a reload replaced; their strings may be in use */
+  size_t n_old;
+  fl_lock *lock;
+  fl_events *log;
+  const fl_source_list *sources; /* NULL when read-only */
+  size_t *source_of;             /* [m.n] position in sources; unset for a merged fleet */
+  fl_pass *pass;                 /* not recording; answers, embedding, birth */
+  fl_kv_pool *pool[2];           /* by fl_kv_type */
+  fl_index *index;
+  fl_cached *cache;
+  size_t n_cache;
+  uint64_t clock;
+  uint64_t next_query;           /* ids of retrieve and answer events */
+  fl_trainer *trainer;           /* while fl_fleet_train runs */
+  bool unsaved;                  /* the manifest in memory is ahead of the one on disk */
+};
+
+/* Makes f->pass and the pool of a type when they are not there yet. */
+int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err);
+
+/* The text of document i as training sees it: borrowed from the sources, or for a merged document
+ * built in *own (released by the caller in any case). */
+int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *own, const char **text, size_t *len,
+                  fl_err *err);
+/* The same for a fleet opened without documents: read from the name again, and refused when gone or
+ * changed. sources may be NULL. */
+int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sources, fl_buf *own,
+                        fl_err *err);
+
+/* Read-only fleets: takes the manifest on disk when it differs from ours. *changed tells. */
+int fl_fleet_reload(fl_fleet *f, bool *changed, fl_err *err);
+/* *out = the cartridge of document i: the resident's own rows in a trainer, else from the cache or
+ * from disk. Valid until the next call. */
+int fl_fleet_cartridge(fl_fleet *f, size_t i, const fl_cartridge **out, fl_err *err);
+
+/* What is written into a document's files. Strings are borrowed. */
+void fl_fleet_provenance(const fl_fleet *f, const fl_mdoc *d, uint64_t gen, fl_provenance *out);
+/* Reads document i's cartridge file and checks it against the manifest. */
+int fl_fleet_read_cartridge(const fl_fleet *f, size_t i, fl_cartridge *out, fl_err *err);
+
+/* Commits what `c` wrote together with the manifest, and logs it. */
+int fl_fleet_commit(fl_fleet *f, fl_commit *c, const char *reason, fl_err *err);
+
+/* Calls the hook; FL_OK or FL_EINTR. */
+static inline int fl_hooks_poll(const fl_train_hooks *h) {
+  return h != NULL && h->poll != NULL ? h->poll(h->ctx) : FL_OK;
+}
+void fl_hooks_note(const fl_fleet *f, const fl_train_hooks *h, const char *doc, const char *note);
+
+#endif

@@ -1,0 +1,84 @@
+/* trainer.h - a running training: what one run holds beside the fleet. Private to this folder.
+ *
+ * Modules: train_loop.c (the run, rotation, saves), birth.c (births, index), round.c (one round),
+ * evaluate.c (held-out), train_control.c (commands), train_events.c (what is logged).
+ *
+ * Exactness. The state after round r is a function of the state after round r - 1, of r and of the
+ * flags alone: draws are keyed by (seed, purpose, document, round, conversation), counters that
+ * decide anything stand in the manifest, kept conversations are files of the generation. A round
+ * that is given up half way changes nothing. So a run that is killed at any instant continues from
+ * the last commit and makes the same files, byte for byte and name for name.
+ */
+#ifndef FL_FLEET_TRAINER_H
+#define FL_FLEET_TRAINER_H
+
+#include "fleet/control.h"
+#include "fleet/heldout.h"
+#include "fleet/residency.h"
+#include "fleet/state.h"
+
+struct fl_trainer {
+  fl_fleet *f;
+  const fl_train_hooks *hooks;
+  fl_control *control;
+  fl_residency res;
+  fl_pass *pass;               /* of generation; answers use the fleet's own */
+  fl_kv_pool *pool;
+  fl_stepper *stepper;
+  size_t max_convs, max_parts; /* of a step */
+  fl_conv_limits limits;
+  uint64_t first_round, last_round;
+  double began_s, io_s;        /* io_s: reading and writing since the last round event */
+  bool stop, paused, one_step; /* one_step: pause again after the next round */
+  bool failed_save;
+};
+
+/* --- birth.c --- */
+int fl_trainer_births(fl_trainer *t, fl_err *err);
+int fl_trainer_index(fl_trainer *t, fl_err *err);
+/* Builds, writes and commits the index; a rebuild of an existing one is an edit. */
+int fl_index_rebuild(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
+
+/* --- round.c --- */
+/* One round; FL_EINTR with nothing changed when a stop was asked for before its step. */
+int fl_trainer_round(fl_trainer *t, fl_err *err);
+/* Options of self-study for this run, with the poll hook. */
+fl_study_options fl_trainer_study(fl_trainer *t);
+
+/* --- evaluate.c --- */
+/* Reads or makes the held-out conversations of the residents that lack them. */
+int fl_trainer_heldout(fl_trainer *t, fl_err *err);
+int fl_trainer_evaluate(fl_trainer *t, fl_err *err);
+
+/* --- train_control.c --- */
+void fl_trainer_control(void *ctx, fl_control_client *client, const char *cmd,
+                        const fl_json *request);
+/* Takes commands and asks the hook, waits while paused; true when the run is to stop. */
+bool fl_trainer_poll(fl_trainer *t);
+
+/* --- train_loop.c --- */
+int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err);
+/* A resident's rows, or NULL. */
+const fl_cartridge *fl_trainer_cartridge(const fl_trainer *t, size_t doc);
+fl_rot_limits fl_trainer_limits(const fl_trainer *t);
+
+/* --- train_events.c --- */
+typedef struct fl_round_report {
+  size_t doc;                  /* target, position in the manifest */
+  const fl_step_conv *conv;
+  size_t n_convs, n_fresh;
+  fl_step_result step;
+  fl_study_stats study;
+  double lr, seconds;
+} fl_round_report;
+void fl_log_docs(const fl_trainer *t);
+void fl_log_doc(const fl_fleet *f, size_t i, const char *state);
+void fl_log_round(fl_trainer *t, const fl_round_report *r);
+void fl_log_replayed(const fl_trainer *t, size_t doc, uint32_t conv, const fl_conv *c);
+void fl_log_rotation(const fl_trainer *t, const size_t *out, size_t n_out, const size_t *in,
+                     size_t n_in);
+void fl_log_coverage(const fl_trainer *t);
+void fl_log_heldout(const fl_trainer *t, size_t doc, double alone, double composed, size_t n);
+void fl_log_end(const fl_fleet *f, const char *status, double seconds);
+
+#endif
