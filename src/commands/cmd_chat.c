@@ -170,7 +170,8 @@ static int begin(chat_state *s, const char *question, fl_err *err) {
                        .on_token = stream_token };
   sampling_apply(&o, &s->args->sampling);
   rc = fl_chat_new(&s->chat, s->fleet, &o, err);
-  if (rc == FL_OK && !s->args->common.quiet) selection_print(&s->chosen, s->fleet);
+  bool silent = s->args->common.quiet || (s->fixed && s->chosen.n_docs == 0);
+  if (rc == FL_OK && !silent) selection_print(&s->chosen, s->fleet);
   return rc;
 }
 

@@ -10,7 +10,7 @@
 #include "commands/train_options.h"
 
 static const gate *const gates[] = { &gate_equiv, &gate_compose, &gate_batch, &gate_grad,
-                                     &gate_logits, NULL };
+                                     &gate_logits, &gate_resume, &gate_evict, NULL };
 static const char *const kv_names[] = { "both", "f32", "f16", NULL };
 
 static const opt_spec specs[] = {
@@ -37,8 +37,8 @@ static const opt_spec specs[] = {
 static const opt_group groups[] = {
   { "Options", specs, 0 },
   { "Model", engine_options, offsetof(gate_args, engine) },
-  { "Training (p and seed: every gate; the others: resume, evict)", train_specs,
-    offsetof(gate_args, train) },
+  { "Self-study (resume, evict; seed: every gate)", study_specs, offsetof(gate_args, train) },
+  { "Training (resume, evict; p: every gate)", train_specs, offsetof(gate_args, train) },
   { "Common options", common_json_options, 0 },
   { 0 }
 };

@@ -27,13 +27,12 @@ static const opt_spec input_specs[] = {
     .help = "train a document anew, its files may be damaged; repeatable" },
   { .name = "merge", .type = OPT_TEXT, .meta = "NAME", .offset = offsetof(train_args, merge),
     .help = "one cartridge of this name for all documents together" },
-  { .name = "tui", .type = OPT_ON, .offset = offsetof(train_args, tui),
-    .help = "show the dashboard while training" },
   { 0 }
 };
 static const opt_group groups[] = {
   { "Input", input_specs, 0 },
   { "Model", engine_options, offsetof(train_args, engine) },
+  { "Self-study", study_specs, offsetof(train_args, train) },
   { "Training", train_specs, offsetof(train_args, train) },
   { "Common options", common_json_options, 0 },
   { 0 }
@@ -74,6 +73,13 @@ static int refuse_structural(const opt_parsed *p, const fl_train_options *given,
   return FL_OK;
 }
 
+static void take_given(const opt_parsed *p, fl_train_options *to, const fl_train_options *from,
+                       const opt_spec *specs) {
+  for (const opt_spec *s = specs; s->name; s++)
+    if (options_given(p, s->name))
+      memcpy((char *)to + s->offset, (const char *)from + s->offset, value_size(s->type));
+}
+
 /* On resume the manifest's flags hold wherever none was given. */
 static int merge_flags(const opt_parsed *p, const fl_manifest *m, const char *dir, fl_err *err) {
   train_args *a = p->args;
@@ -84,9 +90,8 @@ static int merge_flags(const opt_parsed *p, const fl_manifest *m, const char *di
   kept.rounds = a->train.rounds;
   int rc = refuse_structural(p, &a->train, &kept, dir, err);
   if (rc != FL_OK) return rc;
-  for (const opt_spec *s = train_specs; s->name; s++)
-    if (options_given(p, s->name))
-      memcpy((char *)&kept + s->offset, (const char *)&a->train + s->offset, value_size(s->type));
+  take_given(p, &kept, &a->train, study_specs);
+  take_given(p, &kept, &a->train, train_specs);
   a->train = kept;
   return FL_OK;
 }
@@ -196,7 +201,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   int rc = prepare(p, dir, &manifest, err);
   if (rc == FL_OK) rc = fl_source_read(&docs, a->docs.v, a->docs.n, a->recursive, err);
   if (rc == FL_OK)
-    rc = a->tui ? train_detached(a, dir, &docs, err) : train_run(a, dir, &docs, err);
+    rc = train_run(a, dir, &docs, err);
   fl_source_release(&docs);
   fl_manifest_release(&manifest);
   return rc;

@@ -1,24 +1,41 @@
 # commands: the program. The only code that prints results or exits.
 bin_PROGRAMS += flotilla
 flotilla_SOURCES = \
+	src/commands/ask.c src/commands/ask.h \
+	src/commands/cmd_ask.c \
+	src/commands/cmd_chat.c \
+	src/commands/cmd_eval.c \
 	src/commands/cmd_gate.c \
 	src/commands/cmd_help.c \
+	src/commands/cmd_index.c \
 	src/commands/cmd_info.c \
+	src/commands/cmd_study.c \
+	src/commands/cmd_train.c \
 	src/commands/command.h src/commands/commands.c \
 	src/commands/engine.c src/commands/engine.h \
+	src/commands/eval.h \
+	src/commands/eval_questions.c \
+	src/commands/eval_run.c \
 	src/commands/fleet_dir.c src/commands/fleet_dir.h \
 	src/commands/gate.h src/commands/gate_util.c \
 	src/commands/gate_batch.c \
 	src/commands/gate_equiv.c \
+	src/commands/gate_evict.c \
 	src/commands/gate_grad.c \
 	src/commands/gate_logits.c \
+	src/commands/gate_resume.c \
 	src/commands/info.h \
 	src/commands/info_files.c \
 	src/commands/info_fleet.c \
 	src/commands/info_gguf.c \
 	src/commands/main.c \
 	src/commands/options.c src/commands/options.h \
+	src/commands/progress.c src/commands/progress.h \
 	src/commands/report.c src/commands/report.h \
+	src/commands/sampling.c src/commands/sampling.h \
 	src/commands/signals.c src/commands/signals.h \
+	src/commands/train.h \
 	src/commands/train_options.c src/commands/train_options.h
-flotilla_LDADD = $(FLEET_LIBS) $(SOURCES_LIBS) $(TRAIN_LIBS) $(BASE_LIBS) $(EDIT_LIBS)
+flotilla_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
+flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS)
+flotilla_LDADD = $(FLEET_LIBS) $(BASE_LIBS) $(EDIT_LIBS)

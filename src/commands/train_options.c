@@ -10,6 +10,21 @@ const char *const kv_type_names[] = { "f32", "f16", NULL };
   { .name = flag, .type = OPT_REAL, .meta = "X", .min = lo, .max = hi,                             \
     .offset = offsetof(fl_train_options, field), .help = help_ }
 
+const opt_spec study_specs[] = {
+  COUNT("chunk-min", "N", chunk_min, 1, 65536, "tokens of a chunk at least"),
+  COUNT("chunk-max", "N", chunk_max, 1, 65536, "tokens of a chunk at most"),
+  COUNT("top-k", "N", top_k, 1, 256, "teacher entries kept per token at most"),
+  REAL("top-mass", top_mass, 1e-9, 1, "teacher probability at which they end"),
+  COUNT("max-q", "N", max_q, 1, 4096, "tokens of a request at most"),
+  COUNT("max-a", "N", max_a, 1, 4096, "tokens of an answer at most"),
+  { .name = "seed", .letter = 's', .type = OPT_U64, .meta = "N", .min = 0,
+    .max = 9007199254740992.0, .offset = offsetof(fl_train_options, seed),
+    .help = "of every random draw" },
+  { .name = "gen-kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_type_names,
+    .offset = offsetof(fl_train_options, gen_kv), .help = "cache type of generation" },
+  { 0 }
+};
+
 const opt_spec train_specs[] = {
   COUNT("p", "N", p, 8, 65536, "rows of a cartridge"),
   COUNT("frozen", "N", frozen, 0, 65535, "rows at its start that are never trained; below --p"),
@@ -28,15 +43,6 @@ const opt_spec train_specs[] = {
   COUNT("accum", "N", accum, 1, 256, "conversations a round"),
   REAL("lr", lr, 1e-12, 10, "learning rate"),
   REAL("clip", clip, 0, 1e9, "limit of the gradient norm; 0: none"),
-  COUNT("chunk-min", "N", chunk_min, 1, 65536, "tokens of a chunk at least"),
-  COUNT("chunk-max", "N", chunk_max, 1, 65536, "tokens of a chunk at most"),
-  COUNT("top-k", "N", top_k, 1, 256, "teacher entries kept per token at most"),
-  REAL("top-mass", top_mass, 1e-9, 1, "teacher probability at which they end"),
-  COUNT("max-q", "N", max_q, 1, 4096, "tokens of a request at most"),
-  COUNT("max-a", "N", max_a, 1, 4096, "tokens of an answer at most"),
-  { .name = "seed", .letter = 's', .type = OPT_U64, .meta = "N", .min = 0,
-    .max = 9007199254740992.0, .offset = offsetof(fl_train_options, seed),
-    .help = "of every random draw" },
   COUNT("embed-chunk", "N", embed_chunk, 1, 8192, "tokens of a piece of the index"),
   REAL("replay", replay, 1, 1000, "uses of a conversation on average"),
   COUNT("save-every", "N", save_every, 0, 1e9, "rounds between saves; 0: at the end only"),
@@ -47,7 +53,5 @@ const opt_spec train_specs[] = {
     .help = "keep layer inputs only and run each layer again: less memory" },
   { .name = "no-pack", .type = OPT_OFF, .offset = offsetof(fl_train_options, pack),
     .help = "one pass per conversation: less memory, the same bits" },
-  { .name = "gen-kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_type_names,
-    .offset = offsetof(fl_train_options, gen_kv), .help = "cache type of generation" },
   { 0 }
 };

@@ -1,11 +1,12 @@
-/* train_options.h - the training flags as an option table over fl_train_options. */
+/* train_options.h - the training flags as option tables over fl_train_options. */
 #ifndef FL_COMMANDS_TRAIN_OPTIONS_H
 #define FL_COMMANDS_TRAIN_OPTIONS_H
 
 #include "commands/options.h"
 #include "fleet/fleet.h"
 
-extern const opt_spec train_specs[];       /* all of them */
+extern const opt_spec study_specs[];       /* of self-study */
+extern const opt_spec train_specs[];       /* the others */
 extern const char *const kv_type_names[];  /* in the order of fl_kv_type */
 
 #endif

@@ -1,0 +1,180 @@
+/* cmd_study.c - study: makes self-study conversations about documents and writes them as JSONL. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/units.h"
+#include "commands/command.h"
+#include "commands/engine.h"
+#include "commands/signals.h"
+#include "commands/train_options.h"
+#include "fleet/conv_json.h"
+
+enum { MAX_BATCH = 32, PASS_ROWS = 512 };
+
+typedef struct study_args {
+  common_args common;
+  engine_args engine;
+  fl_train_options train;
+  opt_list docs;
+  bool recursive;
+  size_t count, batch;
+  const char *out;
+} study_args;
+
+static const opt_spec specs[] = {
+  { .name = "docs", .letter = 'd', .type = OPT_LIST, .meta = "PATH",
+    .offset = offsetof(study_args, docs), .help = "a document or a folder of them; repeatable" },
+  { .name = "recursive", .letter = 'R', .type = OPT_ON, .offset = offsetof(study_args, recursive),
+    .help = "folders with all that is below them" },
+  { .name = "count", .letter = 'c', .type = OPT_COUNT, .meta = "N", .min = 1, .max = 1e7,
+    .offset = offsetof(study_args, count), .help = "conversations, dealt over the documents" },
+  { .name = "batch", .letter = 'b', .type = OPT_COUNT, .meta = "N", .min = 1, .max = MAX_BATCH,
+    .offset = offsetof(study_args, batch), .help = "conversations made side by side" },
+  { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "FILE",
+    .offset = offsetof(study_args, out), .help = "where to; standard output without it" },
+  { 0 }
+};
+static const opt_group groups[] = {
+  { "Options", specs, 0 },
+  { "Model", engine_options, offsetof(study_args, engine) },
+  { "Self-study", study_specs, offsetof(study_args, train) },
+  { "Common options", common_options, 0 },
+  { 0 }
+};
+
+static void init(void *args) {
+  study_args *a = args;
+  fl_train_options_default(&a->train);
+  a->count = 16;
+  a->batch = 8;
+}
+
+typedef struct maker {
+  const study_args *args;
+  engine engine;
+  fl_source_list docs;
+  fl_doc_text *texts; /* [docs.n] */
+  fl_pass *pass;
+  fl_kv_pool *pool;
+  fl_sink *sink;      /* NULL: standard output */
+  size_t written, skipped;
+} maker;
+
+static int prepare(maker *m, fl_err *err) {
+  const study_args *a = m->args;
+  int rc = fl_source_read(&m->docs, a->docs.v, a->docs.n, a->recursive, err);
+  if (rc == FL_OK) rc = engine_open(&m->engine, &a->engine, NULL, err);
+  if (rc != FL_OK) return rc;
+  const fl_model *model = m->engine.model;
+  fl_pass_options opt = { .max_rows = PASS_ROWS, .max_spans = MAX_BATCH };
+  rc = fl_pass_new(&m->pass, model, m->engine.team, &opt, err);
+  if (rc == FL_OK)
+    rc = fl_kv_pool_new(&m->pool, fl_model_hparams(model), fl_model_kernels(model), a->train.gen_kv,
+                        0, err);
+  m->texts = fl_calloc(m->docs.n, sizeof *m->texts);
+  if (rc == FL_OK && !m->texts) rc = fl_fail(err, FL_ENOMEM, "not enough memory");
+  for (size_t i = 0; i < m->docs.n && rc == FL_OK; i++)
+    rc = fl_doc_text_init(&m->texts[i], fl_model_tokenizer(model), m->docs.doc[i].text,
+                          m->docs.doc[i].len, err);
+  if (rc == FL_OK && a->out) rc = fl_fs_open_temp(&m->sink, a->out, err);
+  return rc;
+}
+
+static int put(maker *m, const fl_conv *c, const fl_conv_plan *plan, fl_err *err) {
+  const fl_source_doc *d = &m->docs.doc[plan->doc];
+  fl_conv_label label = { .doc = plan->doc, .name = d->name, .hash = d->hash, .index = plan->draw };
+  fl_buf line = { 0 };
+  int rc = FL_OK;
+  fl_conv_print(&line, c, &label);
+  if (line.oom) {
+    rc = fl_fail(err, FL_ENOMEM, "not enough memory");
+  } else if (m->sink) {
+    (void)fl_sink_write(m->sink, line.data, line.len); /* sticks until the commit */
+  } else {
+    fwrite(line.data, 1, line.len, stdout);
+  }
+  fl_buf_release(&line);
+  return rc;
+}
+
+static int make_batch(maker *m, size_t first, size_t n, fl_err *err) {
+  const fl_train_options *t = &m->args->train;
+  fl_study_options o = { .chunk_min = t->chunk_min, .chunk_max = t->chunk_max, .top_k = t->top_k,
+                         .top_mass = t->top_mass, .max_q = t->max_q, .max_a = t->max_a,
+                         .temperature = 0.6, .seed = t->seed };
+  fl_conv convs[MAX_BATCH] = { 0 };
+  fl_conv_plan plans[MAX_BATCH] = { 0 };
+  const fl_doc_text *docs[MAX_BATCH] = { 0 };
+  bool ok[MAX_BATCH];
+  for (size_t i = 0; i < n; i++) {
+    size_t k = first + i, doc = k % m->docs.n;
+    uint32_t draw = (uint32_t)(k / m->docs.n);
+    plans[i] = (fl_conv_plan){ .doc = (uint32_t)doc, .round = draw, .conv = 0, .draw = draw };
+    docs[i] = &m->texts[doc];
+  }
+  int rc = fl_study_make(convs, ok, plans, docs, n, &o, m->pass, m->pool, NULL, NULL, err);
+  for (size_t i = 0; i < n && rc == FL_OK; i++) {
+    m->written += ok[i];
+    m->skipped += !ok[i];
+    if (ok[i]) rc = put(m, &convs[i], &plans[i], err);
+  }
+  for (size_t i = 0; i < n; i++) fl_conv_release(&convs[i]);
+  return rc;
+}
+
+static int make_all(maker *m, fl_err *err) {
+  const study_args *a = m->args;
+  double start = fl_now_s();
+  int rc = FL_OK;
+  for (size_t k = 0; k < a->count && rc == FL_OK; k += a->batch) {
+    size_t n = a->count - k < a->batch ? a->count - k : a->batch;
+    char left[32];
+    if (signals_stop()) return FL_EINTR;
+    rc = make_batch(m, k, n, err);
+    double each = (fl_now_s() - start) / (double)(k + n);
+    if (rc == FL_OK && fl_log_level() >= 0)
+      fprintf(stderr, "%zu/%zu conversations, %zu skipped, %.2f s each, %s left\n", k + n, a->count,
+              m->skipped, each, fl_format_seconds(left, each * (double)(a->count - k - n)));
+  }
+  return rc;
+}
+
+static void release(maker *m) {
+  for (size_t i = 0; m->texts && i < m->docs.n; i++) fl_doc_text_release(&m->texts[i]);
+  fl_free(m->texts);
+  if (m->pool) fl_kv_pool_free(m->pool);
+  if (m->pass) fl_pass_free(m->pass);
+  fl_source_release(&m->docs);
+  engine_close(&m->engine);
+}
+
+static int run(const opt_parsed *p, fl_err *err) {
+  maker m = { .args = p->args };
+  const study_args *a = m.args;
+  if (a->docs.n == 0) return fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
+  if (a->train.chunk_min > a->train.chunk_max)
+    return fl_fail(err, FL_EUSAGE, "--chunk-min %zu: more than --chunk-max %zu; lower it",
+                   a->train.chunk_min, a->train.chunk_max);
+  signals_catch();
+  int rc = prepare(&m, err);
+  if (rc == FL_OK) rc = make_all(&m, err);
+  if (m.sink && (rc == FL_OK || (rc == FL_EINTR && m.written > 0))) {
+    int saved = fl_fs_commit_temp(m.sink, a->out, err);
+    if (saved != FL_OK) rc = saved;
+  } else if (m.sink) {
+    fl_sink_abandon(m.sink);
+  }
+  release(&m);
+  return rc;
+}
+
+const command cmd_study = { .name = "study",
+                            .operands = "",
+                            .summary = "Writes self-study conversations about documents as JSON lines",
+                            .groups = groups,
+                            .args_size = sizeof(study_args),
+                            .init = init,
+                            .run = run };
