@@ -42,10 +42,11 @@ same() {
   cmp -s "$1" "$2" || fail "$1 and $2 differ"
 }
 
-# one_sentence: the last error is a single line that begins with the program's name.
+# one_sentence: the output ends with the only line that begins with the program's name; progress may
+# stand before it.
 one_sentence() {
   checks=$((checks + 1))
-  [ "$(wc -l <"$err")" -eq 1 ] && grep -q '^flotilla: ' "$err" ||
+  [ "$(grep -c '^flotilla: ' "$err")" -eq 1 ] && tail -n 1 "$err" | grep -q '^flotilla: ' ||
     fail "not one sentence: $(head -c 600 "$err")"
 }
 

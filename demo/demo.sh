@@ -1,0 +1,38 @@
+#!/bin/sh
+# demo.sh - trains a fleet on the four documents of fixtures/embedded with the small model that was
+# made for them, asks it, and counts right answers beside the bare model and the documents in context.
+# Takes about five minutes on two cores. $FLOTILLA is the program, $DEMO_FLEET the folder.
+set -eu
+cd "$(dirname "$0")/.."
+flotilla=${FLOTILLA:-build/flotilla}
+fleet=${DEMO_FLEET:-demo-fleet}
+data=fixtures/embedded
+rounds=${DEMO_ROUNDS:-800}
+
+say() { printf '\n== %s\n' "$*"; }
+
+if [ -e "$fleet/fleet.json" ]; then
+  say "$fleet is there already; remove it to train anew"
+else
+  say "training: four documents, three cartridges of 64 rows in memory at a time, rotating"
+  "$flotilla" train "$fleet" --model $data/model.gguf --docs $data/docs --rounds "$rounds" \
+    --p 64 --budget 3 --rotate-every 8 --chunk-min 80 --chunk-max 200 --embed-chunk 100 \
+    --lr 3e-2 --replay 4 --eval-every 100 --save-every 50
+fi
+
+while read -r question; do
+  say "$question"
+  "$flotilla" ask "$fleet" "$question"
+done <<END
+Who is the keeper of Hargate Lighthouse?
+How do the people of Hargate Lighthouse keep the lamp warm?
+Why does the oven of Calcove Bakery stop every spring?
+What is the late fee at Quilridge Library?
+Who is the foreman of Tulby Mine?
+END
+
+say "the same question four ways"
+"$flotilla" ask "$fleet" 'Who is the architect of Calcove Bakery?' --compare
+
+say "80 questions: the model alone, the document in context, its cartridge, cartridges by retrieval"
+"$flotilla" eval "$fleet" --questions $data/questions.json --arms bare,context,oracle,retrieved --rag-docs 1
