@@ -46,7 +46,8 @@ static const cover_case exact[] = {
 enum { N_EXACT = sizeof exact / sizeof *exact };
 
 /* However many draws are made, no token was drawn more than once more than any other: the
- * document's ends too. (A uniformly drawn start misses the first token in all but 1 of N - length draws.) */
+ * document's ends too. (A uniformly drawn start misses the first token in all but 1 of N - length
+ * draws.) */
 START_TEST(coverage_is_even_at_any_time) {
   const cover_case *c = &exact[_i];
   const fl_study_options o = range(c->lo, c->hi);
@@ -112,7 +113,8 @@ START_TEST(cuts_move_from_pass_to_pass) {
 END_TEST
 
 /* 130 of 260 tiles: the first 256 places of van der Corput's sequence over 512 are the even
- * numbers, so that no two neighbours are missing but where the rotation meets the end: two tiles at most. */
+ * numbers, so that no two neighbours are missing but where the rotation meets the end: two tiles at
+ * most. */
 START_TEST(half_a_pass_is_spread_over_the_document) {
   const fl_study_options o = range(256, 512);
   const size_t n = 100000;
