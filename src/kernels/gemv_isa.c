@@ -11,46 +11,76 @@
 
 #include "kernels/simd.h"
 
-/* VF lanes [g * VF, ...) of input k. `scale` is used by Q8_0 alone. */
-FL_VEC vf step(fl_dtype type, const uint8_t *base, size_t nr, size_t k, size_t g, const vf scale) {
+/* What turns the elements of one run of inputs into values: nothing but for Q8_0, whose blocks have
+ * a scale per lane. `base` is where the run's elements begin, [inputs][nr]. */
+typedef struct run {
+  const uint8_t *base;
+  size_t end; /* the run goes up to this input */
+} run;
+
+/* The run of a panel that begins at input k, which for Q8_0 may lie inside a block. */
+FL_VEC run run_at(fl_dtype type, const uint8_t *panel, size_t nr, size_t k, size_t k1) {
   switch (type) {
-  case FL_F32:
-    return vf_load((const float *)(const void *)base + k * nr + g * VF);
+  case FL_F32: return (run){ panel + k * nr * 4, k1 };
   case FL_F16:
-    return vf_load_f16((const uint16_t *)(const void *)base + k * nr + g * VF);
-  case FL_BF16:
-    return vf_load_bf16((const uint16_t *)(const void *)base + k * nr + g * VF);
+  case FL_BF16: return (run){ panel + k * nr * 2, k1 };
   default: { /* Q8_0 */
-    const uint8_t *block = base + (k / FL_Q8_BLOCK) * nr * (FL_Q8_BLOCK + 2);
-    const int8_t *q = (const int8_t *)(block + 2 * nr) + (k % FL_Q8_BLOCK) * nr + g * VF;
-    return vf_load_i8(q) * scale;
+    size_t block = k / FL_Q8_BLOCK, end = (block + 1) * FL_Q8_BLOCK;
+    const uint8_t *at = panel + block * nr * (FL_Q8_BLOCK + 2);
+    return (run){ at + 2 * nr + k % FL_Q8_BLOCK * nr, end < k1 ? end : k1 };
   }
   }
 }
 
-FL_VEC vf scale_of(fl_dtype type, const uint8_t *base, size_t nr, size_t k, size_t g) {
+/* Lanes [g * VF, + VF) of the scales of the run at k. */
+FL_VEC vf scale_at(fl_dtype type, const uint8_t *panel, size_t nr, size_t k, size_t g) {
   if (type != FL_Q8_0) return vf_zero();
-  const uint8_t *block = base + (k / FL_Q8_BLOCK) * nr * (FL_Q8_BLOCK + 2);
-  return vf_load_f16((const uint16_t *)(const void *)block + g * VF);
+  const uint8_t *at = panel + k / FL_Q8_BLOCK * nr * (FL_Q8_BLOCK + 2);
+  return vf_load_f16((const uint16_t *)(const void *)at + g * VF);
 }
+
+FL_VEC size_t width_of(fl_dtype type) { return type == FL_F32 ? 4 : type == FL_Q8_0 ? 1 : 2; }
+
+/* Elements [i, i + VF) of a run. */
+FL_VEC vf element(fl_dtype type, const uint8_t *base, size_t i, vf scale) {
+  switch (type) {
+  case FL_F32: return vf_load((const float *)(const void *)base + i);
+  case FL_F16: return vf_load_f16((const uint16_t *)(const void *)base + i);
+  case FL_BF16: return vf_load_bf16((const uint16_t *)(const void *)base + i);
+  default: return vf_load_i8((const int8_t *)base + i) * scale;
+  }
+}
+
+static bool few_fits(size_t nr) { return nr == VF || nr == 2 * VF || nr == 4 * VF; }
 
 /* --- widening ---------------------------------------------------------------------------------- */
 
-FL_VEC void widen_native(fl_dtype type, float *out, size_t ld, const uint8_t *base, size_t nr,
-                         size_t k0, size_t n) {
+/* type and G (vectors in a panel's width) are constants wherever this is inlined. */
+FL_VEC void widen_width(fl_dtype type, size_t G, float *out, size_t ld, const uint8_t *panel,
+                        size_t k0, size_t n) {
+  const size_t nr = G * VF;
   for (size_t k = k0; k < k0 + n;) {
-    size_t end = type == FL_Q8_0 ? (k / FL_Q8_BLOCK + 1) * FL_Q8_BLOCK : k0 + n;
-    if (end > k0 + n) end = k0 + n;
-    for (size_t g = 0; g < nr / VF; g++) {
-      vf s = scale_of(type, base, nr, k, g);
-      for (size_t i = k; i < end; i++)
-        vf_store(out + (i - k0) * ld + g * VF, step(type, base, nr, i, g, s));
-    }
-    k = end;
+    run r = run_at(type, panel, nr, k, k0 + n);
+    vf scale[4];
+#pragma GCC unroll 4
+    for (size_t g = 0; g < G; g++) scale[g] = scale_at(type, panel, nr, k, g);
+    for (const uint8_t *base = r.base; k < r.end; k++, base += nr * width_of(type), out += ld)
+#pragma GCC unroll 4
+      for (size_t g = 0; g < G; g++)
+        vf_store(out + g * VF, element(type, base, g * VF, scale[g]));
   }
 }
 
-/* Widths that are no multiple of VF: lane by lane, through the type's own conversion. */
+FL_VEC void widen_native(fl_dtype type, float *out, size_t ld, const uint8_t *panel, size_t nr,
+                         size_t k0, size_t n) {
+  switch (nr / VF) {
+  case 1: widen_width(type, 1, out, ld, panel, k0, n); break;
+  case 2: widen_width(type, 2, out, ld, panel, k0, n); break;
+  default: widen_width(type, 4, out, ld, panel, k0, n); break;
+  }
+}
+
+/* Other widths: lane by lane. */
 static void widen_lanes(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0,
                         size_t n) {
   for (size_t k = k0; k < k0 + n; k++)
@@ -78,7 +108,7 @@ static void widen(const fl_panels *w, float *out, size_t ld, size_t panel, size_
   const uint8_t *base = fl_panel_base(w, panel);
   if (w->raw) {
     widen_raw(w, out, ld, base, k0, n);
-  } else if (w->nr % VF != 0) {
+  } else if (!few_fits(w->nr)) {
     widen_lanes(w, out, ld, panel, k0, n);
   } else {
     switch (w->traits->type) {
@@ -92,36 +122,61 @@ static void widen(const fl_panels *w, float *out, size_t ld, size_t panel, size_
 
 /* --- transposition ------------------------------------------------------------------------------ */
 
-typedef float v4 __attribute__((vector_size(16)));
+#if VF >= 8
+/* Three rounds of exchanges between rows 1, 2 and 4 apart. */
+typedef float vt __attribute__((vector_size(32)));
+enum { T = 8 };
 
-FL_VEC v4 v4_load(const float *p) {
-  v4 v;
-  memcpy(&v, p, sizeof v);
-  return v;
+FL_VEC void transpose_block(float *out, size_t ldo, const float *in, size_t ldi) {
+  vt a[8], b[8];
+#pragma GCC unroll 8
+  for (size_t i = 0; i < 8; i++) memcpy(&a[i], in + i * ldi, sizeof a[i]);
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 8; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 8; i += i % 4 == 1 ? 3 : 1) {
+    a[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    a[i + 2] = __builtin_shufflevector(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  const size_t from[4] = { 0, 2, 1, 3 };
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 4; i++) {
+    vt lo = __builtin_shufflevector(a[from[i]], a[from[i] + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    vt hi = __builtin_shufflevector(a[from[i]], a[from[i] + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    memcpy(out + i * ldo, &lo, sizeof lo);
+    memcpy(out + (i + 4) * ldo, &hi, sizeof hi);
+  }
 }
+#else
+typedef float vt __attribute__((vector_size(16)));
+enum { T = 4 };
 
-FL_VEC void transpose_4x4(float *out, size_t ldo, const float *in, size_t ldi) {
-  v4 a = v4_load(in), b = v4_load(in + ldi), c = v4_load(in + 2 * ldi), d = v4_load(in + 3 * ldi);
-  v4 ab_lo = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-  v4 ab_hi = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  v4 cd_lo = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-  v4 cd_hi = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  v4 row[4] = {
-    __builtin_shufflevector(ab_lo, cd_lo, 0, 1, 4, 5),
-    __builtin_shufflevector(ab_lo, cd_lo, 2, 3, 6, 7),
-    __builtin_shufflevector(ab_hi, cd_hi, 0, 1, 4, 5),
-    __builtin_shufflevector(ab_hi, cd_hi, 2, 3, 6, 7),
-  };
-  for (size_t i = 0; i < 4; i++) memcpy(out + i * ldo, &row[i], sizeof row[i]);
+FL_VEC void transpose_block(float *out, size_t ldo, const float *in, size_t ldi) {
+  vt a[4], b[4];
+  for (size_t i = 0; i < 4; i++) memcpy(&a[i], in + i * ldi, sizeof a[i]);
+  b[0] = __builtin_shufflevector(a[0], a[1], 0, 4, 1, 5);
+  b[1] = __builtin_shufflevector(a[0], a[1], 2, 6, 3, 7);
+  b[2] = __builtin_shufflevector(a[2], a[3], 0, 4, 1, 5);
+  b[3] = __builtin_shufflevector(a[2], a[3], 2, 6, 3, 7);
+  a[0] = __builtin_shufflevector(b[0], b[2], 0, 1, 4, 5);
+  a[1] = __builtin_shufflevector(b[0], b[2], 2, 3, 6, 7);
+  a[2] = __builtin_shufflevector(b[1], b[3], 0, 1, 4, 5);
+  a[3] = __builtin_shufflevector(b[1], b[3], 2, 3, 6, 7);
+  for (size_t i = 0; i < 4; i++) memcpy(out + i * ldo, &a[i], sizeof a[i]);
 }
+#endif
 
 static void transpose(float *out, size_t ldo, const float *in, size_t ldi, size_t n_rows,
                       size_t n_cols) {
-  size_t r4 = n_rows / 4 * 4, c4 = n_cols / 4 * 4;
-  for (size_t r = 0; r < r4; r += 4)
-    for (size_t c = 0; c < c4; c += 4) transpose_4x4(out + c * ldo + r, ldo, in + r * ldi + c, ldi);
+  size_t whole_r = n_rows / T * T, whole_c = n_cols / T * T;
+  for (size_t r = 0; r < whole_r; r += T)
+    for (size_t c = 0; c < whole_c; c += T)
+      transpose_block(out + c * ldo + r, ldo, in + r * ldi + c, ldi);
   for (size_t r = 0; r < n_rows; r++)
-    for (size_t c = r < r4 ? c4 : 0; c < n_cols; c++) out[c * ldo + r] = in[r * ldi + c];
+    for (size_t c = r < whole_r ? whole_c : 0; c < n_cols; c++) out[c * ldo + r] = in[r * ldi + c];
 }
 
 /* --- few rows ----------------------------------------------------------------------------------- */
@@ -138,7 +193,7 @@ typedef struct block {
   bool add; /* y += instead of = */
 } block;
 
-enum { CHAINS = 16 }; /* R * P * G at most */
+enum { CHAINS = 20 }; /* R * P * G at most */
 
 /* R, P, G and type are constants wherever this is inlined; nr = G * VF. */
 FL_VEC void few_block(fl_dtype type, size_t R, size_t P, size_t G, const block *b) {
@@ -147,15 +202,15 @@ FL_VEC void few_block(fl_dtype type, size_t R, size_t P, size_t G, const block *
 #pragma GCC unroll 16
   for (size_t i = 0; i < R * P * G; i++) acc[i] = vf_zero();
   for (size_t k = b->k0; k < b->k1;) {
-    size_t end = type == FL_Q8_0 && k + FL_Q8_BLOCK < b->k1 ? k + FL_Q8_BLOCK : b->k1;
+    const run span = run_at(type, b->panel, nr, k, b->k1);
     vf scale[CHAINS];
 #pragma GCC unroll 16
     for (size_t i = 0; i < P * G; i++)
-      scale[i] = scale_of(type, b->panel + i / G * b->stride, nr, k, i % G);
-    for (; k < end; k++) {
+      scale[i] = scale_at(type, b->panel + i / G * b->stride, nr, k, i % G);
+    for (const uint8_t *base = span.base; k < span.end; k++, base += nr * width_of(type)) {
 #pragma GCC unroll 16
       for (size_t i = 0; i < P * G; i++) {
-        vf v = step(type, b->panel + i / G * b->stride, nr, k, i % G, scale[i]);
+        vf v = element(type, base + i / G * b->stride, i % G * VF, scale[i]);
 #pragma GCC unroll 8
         for (size_t r = 0; r < R; r++)
           acc[r * P * G + i] = vf_fma(vf_set1(b->x[r * b->ldx + k]), v, acc[r * P * G + i]);
@@ -171,27 +226,40 @@ FL_VEC void few_block(fl_dtype type, size_t R, size_t P, size_t G, const block *
     }
 }
 
-/* Panels in flight for R rows (a group shorter than that goes one by one). */
+/* Panels in flight for R rows of vectors G to a panel: as many chains as hide a multiply-add's
+ * latency and no more than there are registers for. A rest of fewer panels goes one by one. */
 FL_VEC size_t panels_in_flight(size_t R, size_t G) {
-  size_t p = 8 / (R * G);
-  return R > 2 || p == 0 ? 1 : p;
+  size_t p = R == 3 ? 4 / G : 8 / (R * G);
+  return p == 0 ? 1 : p;
 }
 
-FL_VEC void few_by_rows(fl_dtype type, size_t R, size_t P, size_t G, const block *b) {
-  const bool one = P == 1;
+/* Rows of one pass over a k-block; more rows go over it again, from the first-level cache. */
+FL_VEC size_t rows_at_once(size_t G) { return G == 4 ? 3 : 5; }
+
+FL_VEC void few_by_rows(fl_dtype type, size_t R, bool one, size_t G, const block *b) {
   switch (R) {
-  case 1: one ? few_block(type, 1, 1, G, b) : few_block(type, 1, panels_in_flight(1, G), G, b); break;
-  case 2: one ? few_block(type, 2, 1, G, b) : few_block(type, 2, panels_in_flight(2, G), G, b); break;
-  case 3: few_block(type, 3, 1, G, b); break;
-  default: few_block(type, 4, 1, G, b); break;
+  case 1:
+    if (one) few_block(type, 1, 1, G, b);
+    else few_block(type, 1, panels_in_flight(1, G), G, b);
+    break;
+  case 2:
+    if (one) few_block(type, 2, 1, G, b);
+    else few_block(type, 2, panels_in_flight(2, G), G, b);
+    break;
+  case 3:
+    if (one) few_block(type, 3, 1, G, b);
+    else few_block(type, 3, panels_in_flight(3, G), G, b);
+    break;
+  case 4: few_block(type, 4, 1, G, b); break;
+  default: few_block(type, 5, 1, G, b); break;
   }
 }
 
 FL_VEC void few_by_width(fl_dtype type, size_t R, size_t P, size_t G, const block *b) {
   switch (G) {
-  case 1: few_by_rows(type, R, P, 1, b); break;
-  case 2: few_by_rows(type, R, P, 2, b); break;
-  default: few_by_rows(type, R, P, 4, b); break;
+  case 1: few_by_rows(type, R, P == 1, 1, b); break;
+  case 2: few_by_rows(type, R, P == 1, 2, b); break;
+  default: few_by_rows(type, R, P == 1, 4, b); break;
   }
 }
 
@@ -218,7 +286,11 @@ static block_fn *block_of(const fl_panels *w) {
   }
 }
 
-enum { ROWS_AT_ONCE = 4 };
+/* Rows of the next pass when `left` are left: evenly, 7 is 4 + 3. */
+static size_t pass_rows(size_t left, size_t G) {
+  size_t most = rows_at_once(G), passes = (left + most - 1) / most;
+  return (left + passes - 1) / passes;
+}
 
 /* Panels [p, p + n) of all rows: y [m][n * nr]. */
 static void few_group(const fl_few *f, size_t p, size_t n, float *y, size_t ldy, float *buf) {
@@ -235,10 +307,12 @@ static void few_group(const fl_few *f, size_t p, size_t n, float *y, size_t ldy,
       b.k0 = 0;
       b.k1 = len;
     }
-    for (size_t r = 0; r < f->m; r += ROWS_AT_ONCE) {
+    for (size_t r = 0; r < f->m;) {
       b.x = f->x + r * f->ldx + (w->raw ? k0 : 0);
       b.y = y + r * ldy;
-      fn(f->m - r < ROWS_AT_ONCE ? f->m - r : ROWS_AT_ONCE, n, w->nr / VF, &b);
+      size_t rows = pass_rows(f->m - r, w->nr / VF);
+      fn(rows, n, w->nr / VF, &b);
+      r += rows;
     }
   }
 }
@@ -246,7 +320,8 @@ static void few_group(const fl_few *f, size_t p, size_t n, float *y, size_t ldy,
 static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
   float y[FL_FEW_ROWS * FL_FEW_LANES];
   const size_t nr = f->w->nr;
-  size_t in_flight = panels_in_flight(f->m, nr / VF);
+  /* Passes of up to three rows are all alike (pass_rows), those of more take one panel. */
+  size_t rows = pass_rows(f->m, nr / VF), in_flight = rows > 3 ? 1 : panels_in_flight(rows, nr / VF);
   for (size_t p = p0; p < p1;) {
     size_t n = p1 - p < in_flight ? 1 : in_flight;
     few_group(f, p, n, y, n * nr, buf);
@@ -257,8 +332,6 @@ static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
     p += n;
   }
 }
-
-static bool few_fits(size_t nr) { return nr == VF || nr == 2 * VF || nr == 4 * VF; }
 
 const struct fl_gemv_ops FL_ISA_TABLE(fl_gemv_ops) = {
   .fused = FL_SIMD_FMA,

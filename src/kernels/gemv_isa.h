@@ -7,7 +7,7 @@
 #include "kernels/panel.h"
 
 enum {
-  FL_FEW_ROWS = 8,        /* the most rows of a call of `few` */
+  FL_FEW_ROWS = 16,        /* the most rows of a call of `few` */
   FL_FEW_LANES = 8 * 16   /* outputs in flight at most */
 };
 

@@ -45,3 +45,7 @@ kernels_isa_libs += src/libflkernels_neon.a
 endif
 
 KERNELS_LIBS = src/libflkernels.a $(kernels_isa_libs) $(BLIS_LIBS) $(FORMATS_LIBS) $(TEXT_LIBS)
+
+noinst_PROGRAMS += bench/bench_matmul
+bench_bench_matmul_SOURCES = bench/bench_matmul.c
+bench_bench_matmul_LDADD = $(KERNELS_LIBS) $(BASE_LIBS)

@@ -15,7 +15,8 @@ static void fill_panel(const fl_nest *nest, float *out, float *tmp, size_t unit,
 }
 
 static fl_nest forward_nest(const fl_panels *w) {
-  return (fl_nest){ .w = w, .k_total = w->n_in, .fill = fill_panel, .unit_tiles = 1 };
+  return (fl_nest){ .w = w, .k_total = w->n_in, .fill = fill_panel, .unit_tiles = 1,
+                    .along_k = true };
 }
 
 typedef struct few_job {

@@ -3,9 +3,9 @@
  *   for chunks of rows (their tiles stay in the second-level cache)
  *     for chunks of k (bounds the packed copy)
  *       pack A | barrier
- *       for k-blocks of FL_KC                         ascending: the order of the sums
- *         for this thread's units of B: fill          (one block of B stays in the first-level cache)
- *           for column tiles, for row tiles: micro-kernel
+ *       for k-blocks of FL_KC, this thread's units of B    per unit in ascending k: order of the sums
+ *         fill                                        (one block of B stays in the first-level cache)
+ *         for column tiles, for row tiles: micro-kernel
  *       barrier
  *
  * A tile of C that sticks out of the matrix goes through a whole tile beside it. Threads own columns
@@ -19,7 +19,8 @@
 #include "kernels/gemv_isa.h"
 
 enum {
-  ROWS_CHUNK = 192,         /* x FL_KC floats = 192 KiB */
+  ROWS_CHUNK = 192,
+  CACHED_FLOATS = ROWS_CHUNK * FL_KC, /* 192 KiB */
   K_CHUNK = 16 * FL_KC,
   SMALL_PRODUCT = 1 << 16   /* multiply-adds, some microseconds of work */
 };
@@ -140,16 +141,23 @@ static void unit_block(const run *r, const share *s, size_t unit, size_t row0, s
   }
 }
 
+/* k-blocks that are taken one after another of the same unit: as many as keep the packed rows in the
+ * second-level cache. The order of the sums is the same. */
+static size_t blocks_at_once(const fl_nest *nest, size_t block_floats) {
+  size_t n = CACHED_FLOATS / block_floats;
+  return nest->along_k && n > 1 ? n : 1;
+}
+
 static void run_chunk(const run *r, const share *s, size_t row0, size_t rows, size_t k0, size_t len,
                       float *space) {
   const fl_ukr *u = &r->nest->w->kern->ukr;
-  size_t block_floats = tiles_of(u, rows) * a_tile(u);
-  for (size_t k = 0; k < len; k += FL_KC) {
-    size_t n_k = len - k < FL_KC ? len - k : FL_KC;
-    const float *a = r->a + k / FL_KC * block_floats;
+  const size_t block_floats = tiles_of(u, rows) * a_tile(u);
+  const size_t step = blocks_at_once(r->nest, block_floats) * FL_KC;
+  for (size_t from = 0; from < len; from += step)
     for (size_t unit = s->unit0; unit < s->unit1; unit++)
-      unit_block(r, s, unit, row0, rows, k0 + k, n_k, a, space);
-  }
+      for (size_t k = from; k < len && k < from + step; k += FL_KC)
+        unit_block(r, s, unit, row0, rows, k0 + k, len - k < FL_KC ? len - k : FL_KC,
+                   r->a + k / FL_KC * block_floats, space);
 }
 
 static void run_rank(void *ctx, unsigned rank, unsigned n_ranks) {

@@ -26,6 +26,7 @@ struct fl_nest {
   size_t first;      /* of fill's own: first panel, or first output */
   size_t unit_tiles; /* column tiles that one fill makes */
   size_t tmp_floats; /* fill's own space per thread */
+  bool along_k;      /* B lies contiguous along k: take several k-blocks of a unit one after another */
 };
 
 /* Bytes of scratch for up to m rows. */
