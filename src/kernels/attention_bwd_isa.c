@@ -51,7 +51,7 @@ static void transpose(float *out, const float *in, size_t rows, size_t cols) {
 static float row_dot(const float *a, const float *b, size_t n) {
   vf s = vf_zero();
   for (size_t i = 0; i < n; i += VF) s = vf_fma(vm_load(a + i, n - i), vm_load(b + i, n - i), s);
-  return vf_sum(s);
+  return vm_sum(s);
 }
 
 /* Packs rows [r, r + n) and their D. */

@@ -37,11 +37,32 @@ static void visible(const work *w, size_t i, size_t base, size_t *lo, size_t *hi
   if (*lo > *hi) *lo = *hi;
 }
 
+/* A page's K or V as it is used: where it lies, and what lies next in the order of use. That is
+ * asked for during the first pass over this one, for a lone query's sake, which reads everything
+ * once and would wait for memory. */
+typedef struct block {
+  const void *at;
+  bool f16;
+  const char *ahead; /* NULL: already asked for */
+} block;
+
+static void multiply(tile *x, block *b) {
+  x->b = b->at;
+  x->ahead = b->ahead;
+  if (b->f16)
+    tile_mul_f16(x);
+  else if (b->ahead)
+    tile_mul_ahead(x);
+  else
+    tile_mul(x);
+  if (!b->f16) b->ahead = NULL;
+}
+
 /* s[row] = scale * q . K for rows [r0, r1) of the tile. */
-static void scores(const work *w, size_t r0, size_t r1, const void *key, bool f16) {
+static void scores(const work *w, size_t r0, size_t r1, block *key) {
   const fl_attn_tile *t = w->t;
   size_t step = tile_step(r1 - r0);
-  tile x = {.fresh = true, .a_step = 1, .k1 = w->head_dim, .b = key, .ldb = PAGE, .lanes = PAGE};
+  tile x = {.fresh = true, .a_step = 1, .k1 = w->head_dim, .ldb = PAGE, .lanes = PAGE};
   for (size_t r = r0; r < r1; r += step) {
     x.rows = r1 - r < step ? r1 - r : step;
     for (size_t j = 0; j < x.rows; j++) {
@@ -49,15 +70,15 @@ static void scores(const work *w, size_t r0, size_t r1, const void *key, bool f1
       x.a[j] = t->q + i * t->ldq + h * w->head_dim;
       x.c[j] = w->s + (r + j) * PAGE;
     }
-    f16 ? tile_mul_f16(&x) : tile_mul(&x);
+    multiply(&x, key);
   }
 }
 
 /* o[row] = o[row] * c[row] + p[row] . V over keys [lo, hi), rows [r0, r1). */
-static void values(const work *w, size_t r0, size_t r1, size_t lo, size_t hi, const void *val,
-                   bool f16) {
+static void values(const work *w, size_t r0, size_t r1, size_t lo, size_t hi,
+                   block *val) {
   size_t step = tile_step(r1 - r0), hd = w->head_dim;
-  tile x = {.a_step = 1, .k0 = lo, .k1 = hi, .b = val, .ldb = hd, .lanes = hd};
+  tile x = {.a_step = 1, .k0 = lo, .k1 = hi, .ldb = hd, .lanes = hd};
   for (size_t r = r0; r < r1; r += step) {
     x.rows = r1 - r < step ? r1 - r : step;
     for (size_t j = 0; j < x.rows; j++) {
@@ -65,7 +86,7 @@ static void values(const work *w, size_t r0, size_t r1, size_t lo, size_t hi, co
       x.c[j] = w->o + (r + j) * hd;
       x.keep[j] = w->c[r + j];
     }
-    f16 ? tile_mul_f16(&x) : tile_mul(&x);
+    multiply(&x, val);
   }
 }
 
@@ -79,7 +100,7 @@ static float finish_scores(const fl_attn *a, float *s, size_t lo, size_t hi, flo
     top = vf_max(top, x);
     vf_store(s + v * VF, x);
   }
-  float best = vf_hmax(top);
+  float best = vm_hmax(top);
   return best > m ? best : m;
 }
 
@@ -92,7 +113,7 @@ static float exponentials(float *s, float m) {
   }
   for (size_t h = NV / 2; h > 0; h /= 2)
     for (size_t v = 0; v < h; v++) p[v] = p[v] + p[v + h];
-  return vf_sum(p[0]);
+  return vm_sum(p[0]);
 }
 
 /* The online softmax of rows [r0, r1) over one page: s becomes p; m, l and c are set. */
@@ -111,36 +132,36 @@ static void softmax(const work *w, size_t r0, size_t r1, size_t base) {
     w->l[r] = w->l[r] * w->c[r] + exponentials(w->s + r * PAGE, w->m[r]);
 }
 
-static const void *widen(const work *w, const void *page, size_t at, size_t rows, bool *f16) {
-  const char *src = (const char *)page + at;
-  *f16 = w->t->a->kv_f16;
-  if (!*f16 || rows <= RMAX) return src; /* few rows: widened in registers */
-  for (size_t i = 0; i < PAGE * w->head_dim; i += VF)
-    vf_store(w->wide + i, vf_load_f16((const uint16_t *)(const void *)src + i));
-  *f16 = false;
-  return w->wide;
+/* f16 is widened in registers for few rows, into scratch for many. */
+static block use_block(const work *w, const char *at, const char *next, size_t rows) {
+  if (!w->t->a->kv_f16 || rows <= RMAX) return (block){at, w->t->a->kv_f16, next};
+  for (size_t i = 0; i < PAGE * w->head_dim; i += PAGE) {
+    tile_ahead(next, i / PAGE, true);
+    for (size_t v = 0; v < PAGE; v += VF)
+      vf_store(w->wide + i + v, vf_load_f16((const uint16_t *)(const void *)at + i + v));
+  }
+  return (block){w->wide, false, NULL};
 }
 
-/* One page for the rows of queries [i0, i1), which see some of it. */
-static void page_step(const work *w, size_t page, size_t i0, size_t i1) {
+/* One page for the rows of queries [i0, i1), which see some of it; `next` is the page after. */
+static void page_step(const work *w, const char *mem, const char *next, size_t base, size_t i0,
+                      size_t i1) {
   const fl_attn_tile *t = w->t;
-  size_t base = page * PAGE, r0 = i0 * t->n_h, r1 = i1 * t->n_h;
-  const void *mem = t->pages[page];
-  bool f16;
-  const void *key = widen(w, mem, t->k_at, r1 - r0, &f16);
-  scores(w, r0, r1, key, f16);
+  size_t r0 = i0 * t->n_h, r1 = i1 * t->n_h;
+  block key = use_block(w, mem + t->k_at, mem + t->v_at, r1 - r0);
+  scores(w, r0, r1, &key);
   softmax(w, r0, r1, base);
-  const void *val = widen(w, mem, t->v_at, r1 - r0, &f16);
+  block val = use_block(w, mem + t->v_at, next + t->k_at, r1 - r0);
   size_t lo, hi, last_lo, last_hi;
   visible(w, i0, base, &lo, &hi);
   visible(w, i1 - 1, base, &last_lo, &last_hi);
   if (hi == PAGE && last_lo == 0) { /* hi and lo only grow with the query */
-    values(w, r0, r1, 0, PAGE, val, f16);
+    values(w, r0, r1, 0, PAGE, &val);
     return;
   }
   for (size_t i = i0; i < i1; i++) {
     visible(w, i, base, &lo, &hi);
-    values(w, i * t->n_h, (i + 1) * t->n_h, lo, hi, val, f16);
+    values(w, i * t->n_h, (i + 1) * t->n_h, lo, hi, &val);
   }
 }
 
@@ -180,7 +201,8 @@ static void run_tile(const fl_attn_tile *t) {
     size_t base = page * PAGE, past = base + PAGE + w.window - 1; /* the first that sees no more */
     size_t i0 = base > t->pos0 ? base - t->pos0 : 0;
     size_t i1 = past < end ? past - t->pos0 : t->n_q;
-    page_step(&w, page, i0, i1);
+    const char *mem = t->pages[page], *next = base + PAGE < end ? t->pages[page + 1] : mem;
+    page_step(&w, mem, next, base, i0, i1);
   }
   finish(&w);
 }

@@ -22,6 +22,14 @@ enum {
   ROWS_CAP = 6
 };
 
+/* Keeps a load of B in its register; gcc would load it again for every row. */
+#if defined __x86_64__ && VF >= 8
+#define TILE_PIN(y, rows) \
+  if (rows > 2) __asm__("" : "+v"(y))
+#else
+#define TILE_PIN(y, rows) (void)0
+#endif
+
 typedef struct tile {
   size_t rows;           /* 1..RMAX */
   float *c[ROWS_CAP];        /* a row's lanes */
@@ -33,14 +41,21 @@ typedef struct tile {
   const void *b;         /* B[0][0], f32 or f16 */
   size_t ldb;            /* elements from one k to the next */
   size_t lanes;          /* a multiple of 8 */
+  const char *ahead;     /* memory wanted next, as large as B */
 } tile;
 
 FL_VEC vf b_load(const void *b, bool f16, size_t i) {
   return f16 ? vf_load_f16((const uint16_t *)b + i) : vf_load((const float *)b + i);
 }
 
+/* Asks for the next block's memory at the pace at which this one is used: 32 values a step. */
+FL_VEC void tile_ahead(const char *ahead, size_t step, bool f16) {
+  __builtin_prefetch(ahead + step * (f16 ? 64 : 128));
+  if (!f16) __builtin_prefetch(ahead + step * 128 + 64);
+}
+
 /* Lanes [first, first + 32). */
-FL_VEC void tile_block(const tile *t, size_t first, int rows, bool f16) {
+FL_VEC void tile_block(const tile *t, size_t first, int rows, bool f16, bool ahead) {
   vf acc[ROWS_CAP][NV];
   const float *a[ROWS_CAP];
 #pragma GCC unroll 6
@@ -54,11 +69,13 @@ FL_VEC void tile_block(const tile *t, size_t first, int rows, bool f16) {
   const void *b = t->b;
   for (size_t k = t->k0, ia = k * step, ib = k * ldb + first; k < end; k++, ia += step, ib += ldb) {
     vf x[ROWS_CAP];
+    if (ahead) tile_ahead(t->ahead, first + k, f16);
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) x[r] = vf_set1(a[r][ia]);
 #pragma GCC unroll 8
     for (int v = 0; v < NV; v++) {
       vf y = b_load(b, f16, ib + (size_t)v * VF);
+      TILE_PIN(y, rows);
 #pragma GCC unroll 6
       for (int r = 0; r < rows; r++) acc[r][v] = vf_fma(x[r], y, acc[r][v]);
     }
@@ -82,31 +99,32 @@ FL_VEC void tile_rest(const tile *t, size_t first, size_t m, size_t r, bool f16)
   vm_store(t->c[r] + first, acc, m);
 }
 
-FL_VEC void tile_all(const tile *t, int rows, bool f16) {
+FL_VEC void tile_all(const tile *t, int rows, bool f16, bool ahead) {
   size_t d = 0;
-  for (; t->lanes - d >= FL_KV_ROWS; d += FL_KV_ROWS) tile_block(t, d, rows, f16);
+  for (; t->lanes - d >= FL_KV_ROWS; d += FL_KV_ROWS) tile_block(t, d, rows, f16, ahead);
   for (; d < t->lanes; d += VF) {
     size_t m = t->lanes - d < VF ? t->lanes - d : VF;
     for (size_t r = 0; r < t->rows; r++) tile_rest(t, d, m, r, f16);
   }
 }
 
-FL_VEC void tile_switch(const tile *t, bool f16) {
+FL_VEC void tile_switch(const tile *t, bool f16, bool ahead) {
   switch (t->rows) {
-  case 1: tile_all(t, 1, f16); break;
-  case 2: tile_all(t, 2, f16); break;
-  case 3: tile_all(t, 3, f16); break;
+  case 1: tile_all(t, 1, f16, ahead); break;
+  case 2: tile_all(t, 2, f16, ahead); break;
+  case 3: tile_all(t, 3, f16, ahead); break;
 #if VF == 16
-  case 4: tile_all(t, 4, f16); break;
-  case 5: tile_all(t, 5, f16); break;
-  case 6: tile_all(t, 6, f16); break;
+  case 4: tile_all(t, 4, f16, ahead); break;
+  case 5: tile_all(t, 5, f16, ahead); break;
+  case 6: tile_all(t, 6, f16, ahead); break;
 #endif
   default: break;
   }
 }
 
-static inline void tile_mul(const tile *t) { tile_switch(t, false); }
-static inline void tile_mul_f16(const tile *t) { tile_switch(t, true); }
+static inline void tile_mul(const tile *t) { tile_switch(t, false, false); }
+static inline void tile_mul_ahead(const tile *t) { tile_switch(t, false, true); }
+static inline void tile_mul_f16(const tile *t) { tile_switch(t, true, true); }
 
 /* How many of n rows to take at once: as even as RMAX allows. */
 static inline size_t tile_step(size_t n) {

@@ -84,9 +84,17 @@ double fl_distill_row(const fl_kernels *k, float *dlogits, const float *logits, 
   return loss;
 }
 
+/* The value in lanes of its own, so that one comparison need not wait for the last; then where. */
 int32_t fl_argmax(const float *x, size_t n) {
-  size_t best = 0;
-  for (size_t i = 1; i < n; i++)
-    if (x[i] > x[best] || x[best] != x[best]) best = i;
-  return (int32_t)best;
+  enum { LANES = 16 };
+  float lane[LANES], best = -INFINITY;
+  for (size_t j = 0; j < LANES; j++) lane[j] = -INFINITY;
+  size_t whole = n - n % LANES, i = 0;
+  for (; i < whole; i += LANES)
+    for (size_t j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+  for (size_t j = 0; j < LANES; j++) best = lane[j] > best ? lane[j] : best;
+  for (; i < n; i++) best = x[i] > best ? x[i] : best;
+  for (i = 0; i < n; i++)
+    if (x[i] == best) return (int32_t)i;
+  return 0; /* NaN alone */
 }

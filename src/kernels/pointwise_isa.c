@@ -24,7 +24,7 @@ static float dot(const float *a, const float *b, size_t n) {
     size_t m = n - i;
     s[j] = vf_fma(vm_load(a + i, m), vm_load(b + i, m), s[j]);
   }
-  return vf_sum((s[0] + s[1]) + (s[2] + s[3]));
+  return vm_sum((s[0] + s[1]) + (s[2] + s[3]));
 }
 
 /* --- RMSNorm ---------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static float dot3(const float *dy, const float *x, const float *w, size_t n) {
     s[j] = vf_fma(vm_load(dy + i, m) * vm_load(w + i, m), vm_load(x + i, m), s[j]);
     j = (j + 1) % 4;
   }
-  return vf_sum((s[0] + s[1]) + (s[2] + s[3]));
+  return vm_sum((s[0] + s[1]) + (s[2] + s[3]));
 }
 
 /* dx = inv * (dy*w - x * inv^2 * mean(dy*w*x)) */
@@ -196,7 +196,7 @@ static float max_of(const float *x, size_t n) {
   vf m = vf_set1(-INFINITY);
   size_t i = 0;
   for (; n - i >= VF; i += VF) m = vf_max(vf_load(x + i), m);
-  float best = vf_hmax(m);
+  float best = vm_hmax(m);
   for (; i < n; i++) best = x[i] > best ? x[i] : best;
   return best;
 }
@@ -215,7 +215,7 @@ static float sum_exp(const float *x, size_t n, float max) {
       vf_store_n(rest, vm_exp(vf_load_n(x + first + i, len - i) - max), len - i);
       s = s + vf_load(rest);
     }
-    total += (double)vf_sum(s);
+    total += (double)vm_sum(s);
   }
   return (float)total;
 }

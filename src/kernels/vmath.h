@@ -18,6 +18,32 @@ FL_VEC void vm_store(float *p, vf v, size_t m) {
     vf_store_n(p, v, m);
 }
 
+/* vf_sum() and vf_hmax(), the same folds and so the same bits, without a trip through memory. */
+#if defined FL_SIMD_AVX512 || defined FL_SIMD_AVX2
+#if defined FL_SIMD_AVX512
+FL_VEC __m256 vm_low(vf a) { return _mm512_castps512_ps256((__m512)a); }
+FL_VEC __m256 vm_high(vf a) { return _mm512_extractf32x8_ps((__m512)a, 1); }
+#define VM_FOLD_16(op, a) op(vm_low(a), vm_high(a))
+#else
+#define VM_FOLD_16(op, a) ((__m256)(a))
+#endif
+FL_VEC float vm_sum(vf a) {
+  __m256 b = VM_FOLD_16(_mm256_add_ps, a);
+  __m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+  c = _mm_add_ps(c, _mm_movehl_ps(c, c));
+  return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+}
+FL_VEC float vm_hmax(vf a) {
+  __m256 b = VM_FOLD_16(_mm256_max_ps, a);
+  __m128 c = _mm_max_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+  c = _mm_max_ps(c, _mm_movehl_ps(c, c));
+  return _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)));
+}
+#else
+FL_VEC float vm_sum(vf a) { return vf_sum(a); }
+FL_VEC float vm_hmax(vf a) { return vf_hmax(a); }
+#endif
+
 /* Lanes whose number plus `first` lies in [lo, hi) keep their value, the others get `other`. */
 FL_VEC vf vm_keep_range(vf x, size_t first, size_t lo, size_t hi, float other) {
   int32_t number[VF];
