@@ -205,7 +205,20 @@ START_TEST(hopeless_conversations_are_skipped_and_counted) {
 }
 END_TEST
 
-typedef struct event_count { size_t accepted, rejected; } event_count;
+typedef struct event_count {
+  size_t accepted, rejected, redrawn; /* redrawn: later attempts with another request */
+  char request[N][512];               /* the latest of each plan */
+} event_count;
+
+static void count_redraw(event_count *n, const fl_json *j, double attempt) {
+  double doc, round;
+  const char *request = "";
+  ck_assert(fl_json_get_num(j, "doc", &doc) && fl_json_get_num(j, "round", &round));
+  fl_json_get_str(j, "request", &request);
+  char *last = n->request[(size_t)(4 * (round - 1) + doc)];
+  n->redrawn += attempt > 0 && strcmp(last, request) != 0;
+  snprintf(last, sizeof n->request[0], "%s", request);
+}
 
 static void count_line(event_count *n, const char *line, size_t len) {
   fl_json *j;
@@ -216,6 +229,7 @@ static void count_line(event_count *n, const char *line, size_t len) {
   ck_assert(fl_json_get_num(j, "first", &first) && fl_json_get_num(j, "end", &end));
   ck_assert(fl_json_get_num(j, "attempt", &attempt) && attempt >= 0 && attempt < 4);
   ck_assert(first < end);
+  count_redraw(n, j, attempt);
   if (fl_json_get_str(j, "rejected", &why)) {
     ck_assert(fl_json_get_str(j, "of", &of));
     n->rejected++;
@@ -246,6 +260,7 @@ START_TEST(every_attempt_is_in_the_log) {
   ck_assert_uint_eq(n.rejected, stats.rejected);
   ck_assert_uint_eq(stats.skipped, N - made);
   ck_assert_uint_gt(stats.rejected, 0);
+  ck_assert_uint_gt(n.redrawn, 0);
   for (size_t i = 0; i < N; i++) ck_assert(!ok[i] || all[i].targets.n_rows <= 21);
   fl_buf_release(&text);
   release(all, N);

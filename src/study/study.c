@@ -117,7 +117,7 @@ static int set_up(maker *mk, const fl_conv_plan *plans, const fl_doc_text *const
     it->plan = &plans[i];
     it->kind = fl_study_kind(mk->o, &plans[i]);
     it->base = find_base(mk, docs[i], first, end);
-    int rc = fl_target_room_init(&it->room, mk->o->max_a + 1, top_k, mk->err);
+    int rc = fl_target_room_init(&it->room, mk->o->max_a, top_k, mk->err);
     if (rc != FL_OK) return rc;
   }
   for (size_t i = 0; i < mk->n_base; i++) {
