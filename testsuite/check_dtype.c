@@ -144,7 +144,7 @@ START_TEST(weights_of_real_files) {
 END_TEST
 
 /* Blocks of random bytes, so that every bit of scales, minima and quants takes both values; one bit
- * of each f16 exponent is cleared to keep it finite. Recipe: 64 blocks from philox4x32-10 words with
+ * of each f16 exponent is cleared to keep it finite. Recipe: 64 blocks from philox4x32-10 words,
  * counter (i, 0, 0, 0) and key (type, 0), `high` the offsets of those bytes; then as above. */
 static const struct {
   fl_dtype type;
@@ -186,7 +186,8 @@ END_TEST
 
 /* llama.cpp made the q8_0 file from the f16 one: quantising that again gives its bytes. */
 START_TEST(q8_0_as_llama_cpp_makes_it) {
-  fl_gguf *from = open_tiny("tiny-qwen3-k256-f16.gguf"), *to = open_tiny("tiny-qwen3-k256-q8_0.gguf");
+  fl_gguf *from = open_tiny("tiny-qwen3-k256-f16.gguf");
+  fl_gguf *to = open_tiny("tiny-qwen3-k256-q8_0.gguf");
   size_t compared = 0;
   for (size_t i = 0; i < fl_gguf_n_tensors(from); i++) {
     const fl_tensor_info *a = fl_gguf_tensor_at(from, i);

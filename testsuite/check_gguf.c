@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "scratch.h"
 
-/* --- a tiny writer, with faults on demand ------------------------------------------------------ */
+/* --- a tiny writer, with faults on demand --- */
 
 typedef enum fault {
   NO_FAULT,
@@ -274,7 +274,7 @@ static void use_everything(const fl_gguf *g) {
   ck_assert_mem_eq(hash, "xxh3:", 5);
 }
 
-/* --- tests ------------------------------------------------------------------------------------- */
+/* --- tests --- */
 
 static bool str_is(fl_str s, const char *want) {
   return s.len == strlen(want) && memcmp(s.data, want, s.len) == 0;
@@ -402,7 +402,7 @@ END_TEST
 START_TEST(every_cut) {
   fl_buf b = {0};
   write_gguf(&b, NO_FAULT);
-  /* "future" has no known size, so only its offset, 128 bytes into the data, is sure to be needed. */
+  /* "future" has no known size: only its offset, 128 bytes into the data, is needed. */
   const size_t needed = b.len - DATA_BYTES + 128;
   for (size_t n = 0; n < b.len; n++) {
     fl_gguf *g = NULL;

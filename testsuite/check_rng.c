@@ -61,7 +61,8 @@ START_TEST(golden_stream) {
   fl_rng r = fl_rng_stream(42, FL_RNG_SAMPLE, 0, 9, 2);
   static const uint64_t want[] = {
       0x496ee5d6b2e57208, 0x87354bb1959c63d0, 0x88a3eecc97c57bc5};
-  for (size_t i = 0; i < sizeof want / sizeof *want; i++) ck_assert_uint_eq(fl_rng_u64(&r), want[i]);
+  for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+    ck_assert_uint_eq(fl_rng_u64(&r), want[i]);
 }
 END_TEST
 

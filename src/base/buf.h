@@ -20,7 +20,8 @@ void fl_buf_putc(fl_buf *b, char c);
 void fl_buf_printf(fl_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void fl_buf_reset(fl_buf *b);   /* len = 0, keeps memory */
 void fl_buf_release(fl_buf *b); /* frees and zeroes */
-char *fl_buf_detach(fl_buf *b); /* gives the string away (fl_free), "" allocated if empty, NULL on oom */
+/* Gives the string away (fl_free), "" allocated if empty, NULL on oom. */
+char *fl_buf_detach(fl_buf *b);
 
 /* A growing array of int32 token ids; same rules. */
 typedef struct fl_ids {

@@ -31,7 +31,7 @@ typedef struct fl_err {
   char text[FL_ERR_TEXT];
 } fl_err;
 
-/* Sets *err (may be NULL) and returns `code`, so that `return fl_fail(err, FL_EINPUT, ...)` works. */
+/* Sets *err (may be NULL) and returns `code`, for `return fl_fail(err, FL_EINPUT, ...)`. */
 int fl_fail(fl_err *err, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), cold));
 

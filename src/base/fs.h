@@ -44,8 +44,8 @@ void fl_sink_abandon(fl_sink *s);
 
 int fl_fs_replace(const char *path, const void *data, size_t n_bytes, fl_err *err);
 /* Opens a sink on a fresh temporary file beside `path`, PATH.tmp-PID-N, with the permissions of
- * `path` when that exists (a crash may leave such a file behind); fl_fs_commit_temp closes it, renames it to
- * `path` and syncs the folder. The way to replace large files. */
+ * `path` when that exists (a crash may leave such a file behind); fl_fs_commit_temp
+ * closes it, renames it to `path` and syncs the folder. The way to replace large files. */
 int fl_fs_open_temp(fl_sink **out, const char *path, fl_err *err);
 int fl_fs_commit_temp(fl_sink *s, const char *path, fl_err *err);
 
@@ -57,7 +57,7 @@ int fl_fs_remove(const char *path); /* missing is FL_OK */
 int fl_fs_size(uint64_t *out, const char *path, fl_err *err);
 /* dir + "/" + name, allocated. */
 char *fl_fs_join(const char *dir, const char *name);
-/* True for a plain file name: not empty, no '/', no NUL, neither "." nor "..", at most 255 bytes. */
+/* True for a plain file name: 1 to 255 bytes, no '/', neither "." nor "..". */
 bool fl_fs_is_plain_name(const char *name);
 
 /* Names of a folder's entries in byte order, without "." and "..". fl_fs_list_free frees both. */

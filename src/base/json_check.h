@@ -1,5 +1,6 @@
-/* json_check.h - the grammar of JSON (RFC 8259) as a check that runs before cJSON, which takes much
- * that is not JSON (control characters in strings, "01", NUL as white space) and knows no offsets. */
+/* json_check.h - the grammar of JSON (RFC 8259) as a check that runs before cJSON, which takes
+ * much that is not JSON (control characters in strings, "01", NUL as white space) and gives no
+ * offsets. */
 #ifndef FL_BASE_JSON_CHECK_H
 #define FL_BASE_JSON_CHECK_H
 

@@ -2,8 +2,8 @@
  *
  * Sizes are products that are checked; a failed or overflowing request gives NULL, never a short
  * block. All blocks are released with fl_free(), which also takes what a library function allocated
- * with malloc for its caller. Test hooks: a fault after N allocations, and a
- * guard that counts allocations made while a hot path (a decoding or training step) runs.
+ * with malloc for its caller. Test hooks: a fault after N allocations, and a guard that
+ * counts allocations made while a hot path (a decoding or training step) runs.
  */
 #ifndef FL_BASE_MEM_H
 #define FL_BASE_MEM_H

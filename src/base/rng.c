@@ -48,7 +48,7 @@ uint64_t fl_rng_u64(fl_rng *r) {
 }
 
 uint64_t fl_rng_below(fl_rng *r, uint64_t n) {
-  uint64_t surplus = -n % n; /* 2^64 mod n: so many values at the bottom would count once too often */
+  uint64_t surplus = -n % n; /* 2^64 mod n: so many values would count once too often */
   uint64_t x;
   do x = fl_rng_u64(r);
   while (x < surplus);

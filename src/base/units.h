@@ -14,7 +14,8 @@ int fl_parse_double(double *out, const char *s); /* finite only */
 int fl_parse_bytes(uint64_t *out, const char *s);
 /* 90, 90s, 1.5m, 2h: seconds. */
 int fl_parse_seconds(double *out, const char *s);
-/* "1.5 GiB", "830 KiB", "12 B"; "1h 02m", "3m 05s", "4.2s". buf of at least 32 bytes; returns buf. */
+/* "1.5 GiB", "830 KiB", "12 B"; "1h 02m", "3m 05s", "4.2s". `buf` has at least 32 bytes and is
+ * returned. */
 char *fl_format_bytes(char *buf, uint64_t n);
 char *fl_format_seconds(char *buf, double s);
 

@@ -21,7 +21,7 @@ typedef struct fl_dtype_traits {
   const char *name;   /* "q8_0" */
   uint32_t block;     /* values in a block */
   uint32_t bytes;     /* bytes of a block */
-  /* out[n] = values of `n` consecutive elements starting at a block boundary; n a multiple of block */
+  /* out[n] = values of `n` elements from a block boundary on; n a multiple of block */
   void (*dequantise)(float *out, const void *in, size_t n);
   /* inverse, or NULL where export does not offer it (f32, f16, bf16, q8_0 have it). */
   void (*quantise)(void *out, const float *in, size_t n);
@@ -33,7 +33,8 @@ const fl_dtype_traits *fl_dtype_by_name(const char *name);    /* case-insensitiv
 const char *fl_dtype_any_name(uint32_t ggml_type);
 /* Values and bytes of a block, also for types we refuse; false for ids nobody knows. */
 bool fl_dtype_any_block(uint32_t ggml_type, uint32_t *block, uint32_t *bytes);
-bool fl_dtype_row_bytes(const fl_dtype_traits *t, size_t n, size_t *out); /* false: overflow or n % block */
+/* False on overflow, or when n is no multiple of the block. */
+bool fl_dtype_row_bytes(const fl_dtype_traits *t, size_t n, size_t *out);
 
 /* Half precision in software, round to nearest even; subnormals, infinities and NaN kept. */
 float fl_f16_to_f32(uint16_t h);

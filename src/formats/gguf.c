@@ -203,7 +203,8 @@ static int take_tensor(cursor *c, fl_tensor_info *out) {
 /* Turns offsets into places in the file. */
 static int place_tensors(fl_gguf *g, const cursor *c) {
   size_t start;
-  if (!fl_add_size(c->at, g->alignment - 1, &start)) return bad(c, c->at, "an impossible alignment");
+  if (!fl_add_size(c->at, g->alignment - 1, &start))
+    return bad(c, c->at, "an impossible alignment");
   g->data_start = start / g->alignment * g->alignment;
   for (size_t i = 0; i < g->n_tensors; i++) {
     fl_tensor_info *t = &g->tensors[i];

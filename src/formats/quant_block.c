@@ -47,7 +47,8 @@ void fl_dequantise_q4_1(float *restrict out, const void *restrict in, size_t n) 
 }
 
 /* The five bits of values j and j + 16. */
-static inline void five_bits(int *low, int *high, const uint8_t *nibbles, uint32_t fifth, size_t j) {
+static inline void five_bits(int *low, int *high, const uint8_t *nibbles, uint32_t fifth,
+                             size_t j) {
   *low = (nibbles[j] & 15) | (int)(fifth >> j & 1) << 4;
   *high = nibbles[j] >> 4 | (int)(fifth >> (j + HALF) & 1) << 4;
 }

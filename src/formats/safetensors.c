@@ -78,11 +78,13 @@ static int read_entry(entry *out, const fl_json *member, const fl_map *map, uint
   entry e = {.tensor = {.name = fl_json_key(member), .type = FL_ST_OTHER}};
   const char *dtype;
   const fl_json *span = fl_json_get(member, "data_offsets");
-  if (!fl_json_get_str(member, "dtype", &dtype)) return bad(path, e.tensor.name, "has no type", err);
+  if (!fl_json_get_str(member, "dtype", &dtype))
+    return bad(path, e.tensor.name, "has no type", err);
   if (!read_shape(fl_json_get(member, "shape"), &e.tensor))
     return bad(path, e.tensor.name, "has an impossible shape", err);
-  if (!fl_json_is_arr(span) || fl_json_len(span) != 2 || !exact_u64(fl_json_at(span, 0), &e.begin) ||
-      !exact_u64(fl_json_at(span, 1), &e.end) || e.begin > e.end || e.end > map->size - data_start)
+  if (!fl_json_is_arr(span) || fl_json_len(span) != 2 ||
+      !exact_u64(fl_json_at(span, 0), &e.begin) || !exact_u64(fl_json_at(span, 1), &e.end) ||
+      e.begin > e.end || e.end > map->size - data_start)
     return bad(path, e.tensor.name, "does not lie in the file", err);
   e.tensor.n_bytes = (size_t)(e.end - e.begin);
   e.tensor.data = map->data + data_start + e.begin;

@@ -1,8 +1,9 @@
 /* safetensors.h - reading (mmap, hostile-safe) and writing (streaming, durable).
  *
- * Reader: header at most 100,000,000 bytes, valid UTF-8 JSON, offsets contiguous from 0 and covering
- * the data exactly, byte size = shape x type, no duplicate names. Types F32 and I64 are what the
- * program uses; others are listed but not interpreted. Byte order little-endian.
+ * Reader: header at most 100,000,000 bytes, valid UTF-8 JSON, offsets contiguous from 0 and
+ * covering the data exactly, byte size = shape x type, data aligned to their type, no duplicate
+ * names. Types F32 and I64 are what the program uses; others are listed but not interpreted. Byte
+ * order little-endian.
  * Writer: 8-byte header length, compact JSON, `__metadata__` first when there is any, tensors by
  * type (I64 before F32) and then by name bytes, header padded with spaces to 8 bytes.
  */
@@ -15,7 +16,9 @@
 
 #include "base/err.h"
 
-typedef enum fl_st_type { FL_ST_F32, FL_ST_I64, FL_ST_F16, FL_ST_BF16, FL_ST_I32, FL_ST_OTHER } fl_st_type;
+typedef enum fl_st_type {
+  FL_ST_F32, FL_ST_I64, FL_ST_F16, FL_ST_BF16, FL_ST_I32, FL_ST_OTHER
+} fl_st_type;
 
 typedef struct fl_st_tensor {
   const char *name;
@@ -36,7 +39,8 @@ const fl_st_tensor *fl_safetensors_at(const fl_safetensors *s, size_t i);
 const fl_st_tensor *fl_safetensors_get(const fl_safetensors *s, const char *name); /* NULL */
 const char *fl_safetensors_meta(const fl_safetensors *s, const char *key);         /* NULL */
 size_t fl_safetensors_n_meta(const fl_safetensors *s);
-void fl_safetensors_meta_at(const fl_safetensors *s, size_t i, const char **key, const char **value);
+void fl_safetensors_meta_at(const fl_safetensors *s, size_t i, const char **key,
+                            const char **value);
 
 /* Writing: describe the tensors, then write them all with one call. `path` is a new file (it is
  * fsynced, the folder is not: fl_fs_sync_dir). Data are borrowed until the call returns. */
