@@ -172,13 +172,18 @@ static float *suffix_logits(const rig *r, fl_seq *seq, const int32_t *ids, size_
   return out;
 }
 
+static const char *const families[] = {
+  "tiny/tiny-qwen3.gguf",    "tiny/tiny-llama.gguf",  "tiny/tiny-qwen2.gguf",
+  "embedded/model.gguf",     "tiny/tiny-gemma3.gguf", "tiny/tiny-gemma4-dense.gguf",
+  "tiny/tiny-gemma4-moe.gguf", "tiny/tiny-qwen3moe.gguf",
+};
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
 /* Two parts cut from one capture, at a place that is no page boundary, put together again: bit for
  * bit what the model computes when it reads everything itself. */
 START_TEST(composition_equals_the_real_prefill) {
   enum { P = 37, TAIL = 9 };
-  static const char *const models[] = { "tiny/tiny-qwen3.gguf", "tiny/tiny-llama.gguf",
-                                        "tiny/tiny-qwen2.gguf", "embedded/model.gguf" };
-  rig r = rig_open(models[_i], 2);
+  rig r = rig_open(families[_i], 2);
   fl_kv_pool *pool = rig_pool(&r, FL_KV_F32);
   int32_t ids[2 * P + TAIL];
   some_ids(ids, 2 * P + TAIL, r.hp->n_vocab, 1);
@@ -262,7 +267,7 @@ Suite *suite_cartridge(void) {
   tcase_add_test(core, a_cut_message_keeps_its_close);
   tcase_add_test(core, markers_in_a_document_stay_text);
   tcase_add_test(core, birth_is_a_capture_of_the_message);
-  tcase_add_loop_test(core, composition_equals_the_real_prefill, 0, 4);
+  tcase_add_loop_test(core, composition_equals_the_real_prefill, 0, N_FAMILIES);
   tcase_add_test(golden, wrapped_message_has_the_published_ids);
   tcase_add_test(golden, captured_rows_agree_with_torch);
   tcase_add_test(errors, foreign_geometry_is_refused);

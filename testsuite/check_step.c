@@ -416,6 +416,18 @@ START_TEST(no_way_of_running_changes_a_bit_embedded) {
 }
 END_TEST
 
+/* Windows that cut through the prefix, shared rows, layers of different width, experts. */
+static const char *const families[] = { "tiny/tiny-gemma3.gguf", "tiny/tiny-gemma4-dense.gguf",
+                                        "tiny/tiny-gemma4-moe.gguf", "tiny/tiny-qwen3moe.gguf",
+                                        "tiny/tiny-qwen3-k256-q4_k.gguf" };
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+START_TEST(no_family_depends_on_packing_or_recomputing) {
+  const variant v = { "checkpoint, one by one", false, false, true, 1, 0, 120 };
+  one_variant(families[_i], &v);
+}
+END_TEST
+
 /* --- who steps, how far ----------------------------------------------------------------------- */
 
 START_TEST(only_visible_cartridges_step) {
@@ -577,6 +589,7 @@ Suite *suite_step(void) {
   tcase_add_test(core, composed_gradient_agrees_with_differences);
   tcase_add_loop_test(core, no_way_of_running_changes_a_bit, 0, N_VARIANTS);
   tcase_add_loop_test(core, no_way_of_running_changes_a_bit_embedded, 0, N_VARIANTS);
+  tcase_add_loop_test(core, no_family_depends_on_packing_or_recomputing, 0, N_FAMILIES);
   tcase_add_test(core, only_visible_cartridges_step);
   tcase_add_test(core, clipping_bounds_each_cartridge);
   tcase_add_test(core, a_part_without_gradient_is_context);
