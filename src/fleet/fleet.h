@@ -122,6 +122,12 @@ uint64_t fl_fleet_generation(const fl_fleet *f);
 fl_events *fl_fleet_events(fl_fleet *f);
 const fl_json *fl_fleet_manifest(const fl_fleet *f); /* the parsed fleet.json */
 fl_model *fl_fleet_model(const fl_fleet *f);
+/* Read-only fleets: takes over what a trainer has committed since; *changed tells. Positions of
+ * documents may change then, their ids do not. Strings from listings stay valid. */
+int fl_fleet_follow(fl_fleet *f, bool *changed, fl_err *err);
+/* Appends the text of document i, read from its name again: FL_ENOENT when the file is gone,
+ * FL_EINPUT when it changed since the training. */
+int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
 
 /* Retrieval. Scores are cosines after centring. */
 typedef struct fl_rag_options {

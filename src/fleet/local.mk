@@ -10,6 +10,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/coverage.c src/fleet/coverage.h \
 	src/fleet/evaluate.c \
 	src/fleet/fleet.c src/fleet/fleet.h \
+	src/fleet/follow.c \
 	src/fleet/heldout.c src/fleet/heldout.h \
 	src/fleet/index.c \
 	src/fleet/kept.c src/fleet/kept.h \
