@@ -1,0 +1,259 @@
+/* chrome.c - the rows that every view has: header, tabs, status with the time slider, keys. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "tui/app.h"
+#include "tui/format.h"
+
+typedef struct look {
+  const char *mark, *word;
+  fl_style style;
+} look;
+
+static look state_look(const fl_feed *f) {
+  bool server = f->snap.is_server;
+  switch (fl_feed_status(f)) {
+    case FL_FEED_WAITING: return (look){"○", "waiting for the first event", ST_DIM};
+    case FL_FEED_READING: return (look){"○", "reading the log", ST_WARN};
+    case FL_FEED_FOREIGN: return (look){"✗", "this is not an event log of flotilla", ST_BAD};
+    case FL_FEED_LIVE: return (look){"●", server ? "serving" : "training", ST_GOOD};
+    case FL_FEED_PAUSED: return (look){"‖", "paused", ST_WARN};
+    case FL_FEED_QUIET: return (look){"○", "no sign of life", ST_WARN};
+    case FL_FEED_DEAD: return (look){"✗", "the trainer is gone", ST_BAD};
+    case FL_FEED_DONE: return (look){"✓", "finished", ST_GOOD};
+    case FL_FEED_STOPPED: return (look){"■", "stopped, saved", ST_WARN};
+    case FL_FEED_FAILED: return (look){"✗", "failed", ST_BAD};
+  }
+  return (look){"?", "", ST_TEXT};
+}
+
+static void draw_progress(const fl_snapshot *s, fl_canvas *c, int x, int right, int y) {
+  char left[FL_FMT], total[FL_FMT], round[FL_FMT], line[160];
+  double eta = fl_snapshot_seconds_left(s);
+  fl_fmt_u32(round, s->round);
+  fl_fmt_u32(total, s->rounds);
+  if (s->rounds == FL_NONE) snprintf(line, sizeof line, "round %s", round);
+  else snprintf(line, sizeof line, "round %s/%s", round, total);
+  int end = right;
+  if (!isnan(eta)) {
+    char text[FL_FMT + 8];
+    snprintf(text, sizeof text, "%s left", fl_fmt_secs(left, eta));
+    end -= fl_put_right(c, right, y, ST_BOLD, text) + 2;
+  }
+  if (s->rounds != FL_NONE && s->rounds > 0 && s->round != FL_NONE) {
+    double part = fmin(1, (double)s->round / s->rounds);
+    char text[FL_FMT];
+    fl_fmt_part(text, part);
+    end -= fl_put_right(c, end, y, ST_TEXT, text) + 1;
+    int cols = end - x - (int)strlen(line) - 2;
+    if (cols > 24) cols = 24;
+    if (cols >= 6) {
+      fl_bar(c, end - cols, y, cols, part, ST_BAR);
+      end -= cols + 1;
+    }
+  }
+  if (end - (int)strlen(line) > x) fl_put_right(c, end, y, ST_TEXT, line);
+}
+
+static void draw_header(fl_app *a, fl_canvas *c, fl_rect r) {
+  const fl_feed *f = fl_app_feed(a);
+  char name[96];
+  look l = state_look(f);
+  fl_canvas_clip(c, r);
+  int x = 1 + fl_put(c, 1, r.y, ST_TITLE, "flotilla");
+  if (a->n_feeds > 1)
+    snprintf(name, sizeof name, "%zu/%zu %.60s", a->current + 1, a->n_feeds, f->label);
+  else snprintf(name, sizeof name, "%.80s", f->label);
+  x += 2 + fl_put_fit(c, x + 2, r.y, r.w / 5, ST_BOLD, name, strlen(name));
+  x += 2 + fl_putf(c, x + 2, r.y, l.style, "%s %s", l.mark, l.word);
+  if (!f->caught_up) {
+    char part[FL_FMT];
+    x += 1 + fl_put(c, x + 1, r.y, ST_TEXT, fl_fmt_part(part, fl_reader_progress(&f->reader)));
+    fl_bar(c, x + 2, r.y, 20, fl_reader_progress(&f->reader), ST_BAR);
+    return;
+  }
+  if (f->snap.round != FL_NONE || f->snap.rounds != FL_NONE)
+    draw_progress(&f->snap, c, x + 1, r.x + r.w - 1, r.y);
+}
+
+static void draw_tabs(fl_app *a, fl_canvas *c, fl_rect r) {
+  fl_canvas_clip(c, r);
+  int x = 1;
+  for (int v = 0; v < FL_VIEWS; v++) {
+    bool on = v == (int)a->view;
+    char label[32];
+    snprintf(label, sizeof label, " %d %s ", v + 1, fl_views[v]->title);
+    x += fl_put(c, x, r.y, on ? ST_TAB : ST_DIM, label);
+  }
+  const fl_feed *f = fl_app_feed(a);
+  char text[64] = "";
+  size_t bad = f->store.n_damaged + f->reader.n_too_long;
+  if (bad) snprintf(text, sizeof text, "%zu damaged lines left out", bad);
+  else if (f->snap.n_errors) snprintf(text, sizeof text, "%zu errors", f->snap.n_errors);
+  if (text[0] && (int)strlen(text) < r.w - x - 2) fl_put_right(c, r.w - 1, r.y, ST_WARN, text);
+}
+
+/* A sentence when nothing else has to be said. */
+static void idle_line(const fl_feed *f, char *out, size_t size) {
+  char ago[FL_FMT], round[FL_FMT];
+  const fl_snapshot *s = &f->snap;
+  out[0] = '\0';
+  if (f->error[0]) {
+    snprintf(out, size, "%s", f->error);
+    return;
+  }
+  switch (fl_feed_status(f)) {
+    case FL_FEED_WAITING:
+      snprintf(out, size, "nothing was logged yet; this screen fills by itself as soon as it is");
+      break;
+    case FL_FEED_DEAD:
+      fl_fmt_u32(round, s->saved_round);
+      snprintf(out, size, "the trainer is gone without a goodbye; the fleet is saved at round %s; "
+               "go on with `flotilla train --resume`", round);
+      break;
+    case FL_FEED_QUIET:
+      snprintf(out, size, "no end was logged and nobody answers; last event %s",
+               fl_fmt_ago(ago, s->t, fl_wall_s()));
+      break;
+    case FL_FEED_FOREIGN:
+      snprintf(out, size, "%zu lines and not one event in them: %s", f->store.n_lines,
+               f->reader.path);
+      break;
+    default: break;
+  }
+}
+
+static bool slider_shown(const fl_app *a, const fl_feed *f) {
+  fl_feed_state st = fl_feed_status(f);
+  if (f->store.n_ticks == 0 || !f->caught_up) return false;
+  return !f->follow || a->playing || st == FL_FEED_DONE || st == FL_FEED_STOPPED ||
+         st == FL_FEED_FAILED;
+}
+
+enum { SLIDER_LEFT = 3, SLIDER_RIGHT = 34 };
+
+static void draw_slider(const fl_app *a, const fl_feed *f, fl_canvas *c, fl_rect r) {
+  char clock[FL_FMT], text[96];
+  int cols = r.w - SLIDER_LEFT - SLIDER_RIGHT - 1;
+  double part = (double)f->cursor / (double)f->store.n_ticks;
+  fl_put(c, 1, r.y, ST_BOLD, a->playing ? "▶" : f->follow ? "■" : "‖");
+  int knob = SLIDER_LEFT + (int)lround(part * (cols - 1));
+  fl_fill(c, (fl_rect){SLIDER_LEFT, r.y, cols, 1}, ST_FRAME, 0x2500);
+  fl_fill(c, (fl_rect){SLIDER_LEFT, r.y, knob - SLIDER_LEFT, 1}, ST_BAR, 0x2550);
+  fl_put(c, knob, r.y, ST_BOLD, "●");
+  snprintf(text, sizeof text, "%s  ×%g  Space , . < >", fl_fmt_date(clock, f->snap.t), a->speed);
+  fl_put_fit(c, r.w - SLIDER_RIGHT + 1, r.y, SLIDER_RIGHT - 2, ST_DIM, text, strlen(text));
+}
+
+static void draw_status(fl_app *a, fl_canvas *c, fl_rect r) {
+  static const char *const prompts[] = {"", "search: ", "filter: ", ":"};
+  const fl_feed *f = fl_app_feed(a);
+  char line[512];
+  fl_canvas_clip(c, r);
+  if (a->prompt != FL_ASK_NOTHING) {
+    int x = 1 + fl_put(c, 1, r.y, ST_BOLD, prompts[a->prompt]);
+    fl_edit_draw(&a->prompt_edit, c, x, r.y, r.w - x - 1, true);
+    return;
+  }
+  if (a->message[0]) {
+    fl_put_fit(c, 1, r.y, r.w - 2, a->message_is_error ? ST_BAD : ST_GOOD, a->message,
+               strlen(a->message));
+    return;
+  }
+  if (slider_shown(a, f)) {
+    draw_slider(a, f, c, r);
+    return;
+  }
+  idle_line(f, line, sizeof line);
+  fl_put_fit(c, 1, r.y, r.w - 2, f->error[0] ? ST_BAD : ST_WARN, line, strlen(line));
+}
+
+typedef struct hint {
+  const char *key, *label;
+  uint32_t n; /* function key */
+} hint;
+
+static const hint hints[] = {{"F1", "Help", 1},    {"F2", "Setup", 2}, {"F3", "Search", 3},
+                             {"F4", "Filter", 4},  {"F5", "Pause", 5}, {"F6", "Sort", 6},
+                             {"F7", "Option", 7},  {"F8", "Save", 8},  {"F9", "Control", 9},
+                             {"F10", "Quit", 10}};
+enum { HINTS = sizeof hints / sizeof *hints };
+
+/* What F6 and F7 do depends on the view. */
+static const char *label_of(const fl_app *a, size_t i) {
+  static const char *const six[FL_VIEWS] = {"Sort", "Curves", "", "", "Reject", ""};
+  static const char *const seven[FL_VIEWS] = {"Open", "Smooth", "", "Bare", "", ""};
+  if (hints[i].n == 5 && fl_feed_status(&a->feed[a->current]) == FL_FEED_PAUSED) return "Go on";
+  if (hints[i].n == 6) return six[a->view];
+  if (hints[i].n == 7) return seven[a->view];
+  return hints[i].label;
+}
+
+/* Draws the row, or with `at` >= 0 finds the key under that column (0: none). */
+static uint32_t key_row(const fl_app *a, fl_canvas *c, fl_rect r, int at) {
+  int x = 0;
+  for (size_t i = 0; i < HINTS; i++) {
+    const char *label = label_of(a, i);
+    if (!label[0]) continue;
+    int w = (int)strlen(hints[i].key) + 7;
+    if (x + w > r.w + 1) break;
+    if (at >= x && at < x + w) return hints[i].n;
+    if (c) {
+      int n = fl_put(c, x, r.y, ST_KEY, hints[i].key);
+      fl_fill(c, (fl_rect){x + n, r.y, w - n - 1, 1}, ST_KEYBAR, ' ');
+      fl_put_fit(c, x + n, r.y, w - n - 1, ST_KEYBAR, label, strlen(label));
+    }
+    x += w;
+  }
+  return 0;
+}
+
+void fl_chrome_draw(fl_app *a, fl_canvas *c) {
+  const fl_rect *pane = a->layout.pane;
+  draw_header(a, c, pane[FL_PANE_HEADER]);
+  draw_tabs(a, c, pane[FL_PANE_TABS]);
+  draw_status(a, c, pane[FL_PANE_STATUS]);
+  fl_canvas_clip(c, pane[FL_PANE_KEYS]);
+  key_row(a, c, pane[FL_PANE_KEYS], -1);
+}
+
+void fl_chrome_too_small(fl_canvas *c) {
+  char line[120];
+  snprintf(line, sizeof line, "Flotilla needs a terminal of %d by %d; this one has %d by %d.",
+           FL_MIN_W, FL_MIN_H, c->w, c->h);
+  size_t at = 0, len = strlen(line), n;
+  const char *row;
+  for (int y = 0; fl_text_wrap(line, len, (size_t)c->w, &at, &row, &n); y++)
+    fl_put_fit(c, 0, y, c->w, ST_TEXT, row, n);
+}
+
+bool fl_chrome_mouse(fl_app *a, const fl_key *k) {
+  const fl_rect *pane = a->layout.pane;
+  fl_feed *f = fl_app_feed(a);
+  if (a->layout.too_small || k->mouse != FL_MOUSE_PRESS) return false;
+  if (k->y == pane[FL_PANE_TABS].y) {
+    int x = 1;
+    for (int v = 0; v < FL_VIEWS; v++) {
+      int w = 4 + (int)strlen(fl_views[v]->title);
+      if (k->x >= x && k->x < x + w) fl_app_show(a, (fl_view_id)v);
+      x += w;
+    }
+    return true;
+  }
+  if (k->y == pane[FL_PANE_KEYS].y) {
+    uint32_t n = key_row(a, NULL, pane[FL_PANE_KEYS], k->x);
+    if (n) fl_app_key(a, &(fl_key){.code = FL_KEY_F, .cp = n});
+    return true;
+  }
+  if (k->y == pane[FL_PANE_STATUS].y && slider_shown(a, f) && !a->message[0]) {
+    int cols = pane[FL_PANE_STATUS].w - SLIDER_LEFT - SLIDER_RIGHT - 1;
+    double part = (double)(k->x - SLIDER_LEFT) / (cols > 1 ? cols - 1 : 1);
+    if (part >= -0.02 && part <= 1.02)
+      fl_feed_seek(f, (size_t)(fmax(0, fmin(1, part)) * (double)f->store.n_ticks));
+    a->play_t = f->snap.t;
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,60 @@
+/* series.h - one curve: points in the order of x, with a pyramid of summaries, so that drawing
+ * costs as much as the screen is wide and not as much as the run is long.
+ *
+ * Invariants: x strictly grows. Level L has ceil(n / 16^(L+1)) buckets, bucket i summing up the
+ * points [i * 16^(L+1), (i + 1) * 16^(L+1)) as far as they exist.
+ */
+#ifndef FL_TUI_SERIES_H
+#define FL_TUI_SERIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FL_SERIES_LEVELS = 3, FL_SERIES_FAN = 16 };
+
+typedef struct fl_point {
+  uint32_t x;
+  float y; /* finite */
+} fl_point;
+
+typedef struct fl_bucket {
+  uint32_t x0;
+  float min, max, mean;
+} fl_bucket;
+
+typedef struct fl_series {
+  fl_point *point;
+  size_t n, cap;
+  struct {
+    fl_bucket *bucket;
+    size_t cap;
+  } level[FL_SERIES_LEVELS];
+} fl_series;
+
+/* What one column of a plot shows. */
+typedef struct fl_column {
+  float min, max, mean; /* of the points in the column; valid when n > 0 */
+  float smooth;         /* exponential mean up to here; valid when any point came before */
+  size_t n;
+} fl_column;
+
+/* Appends a point; a NaN or an infinity is left out. An x that is not beyond the last one first
+ * takes back what lies at x and later (a run that went on from an older state). FL_OK or FL_ENOMEM,
+ * then the series is unchanged. */
+int fl_series_push(fl_series *s, uint32_t x, double y);
+/* Drops the points with x > last. */
+void fl_series_truncate(fl_series *s, uint32_t last);
+void fl_series_reset(fl_series *s); /* keeps memory */
+void fl_series_release(fl_series *s);
+
+/* The value at the greatest point with x <= at; NaN if there is none. */
+double fl_series_at(const fl_series *s, uint32_t at);
+double fl_series_last(const fl_series *s); /* NaN when empty */
+
+/* Summaries of [x0, x1) in n_cols equal columns. half_life: points after which the weight of a
+ * point in `smooth` has halved; 0: smooth = mean. */
+void fl_series_columns(const fl_series *s, double x0, double x1, double half_life, fl_column *col,
+                       size_t n_cols);
+
+#endif

@@ -1,0 +1,478 @@
+/* snapshot.c - one function a kind of event, and the fold over them. */
+#include "tui/snapshot.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { SPANS_MAX = 4096 };
+
+void fl_snapshot_init(fl_snapshot *s) {
+  *s = (fl_snapshot){.t = NAN, .t0 = NAN, .run_at = FL_NONE, .run_t = NAN, .round = FL_NONE,
+                     .rounds = FL_NONE, .budget = FL_NONE, .target = FL_NONE, .loss = NAN,
+                     .loss_mean = NAN, .lr = NAN, .grad_norm = NAN, .round_s = NAN, .rss = NAN,
+                     .peak_rss = NAN, .resident_bytes = NAN, .tok_s = NAN, .gen_tok_s = NAN,
+                     .round_at = FL_NONE, .saved_round = FL_NONE, .generation = FL_NONE,
+                     .saved_t = NAN, .saved_bytes = NAN, .save_s = NAN, .chunks = FL_NONE,
+                     .dim = FL_NONE, .last_rotate = FL_NONE, .last_error = FL_NONE,
+                     .request_s = NAN, .ttft_s = NAN, .queue_s = NAN};
+}
+
+void fl_snapshot_release(fl_snapshot *s) {
+  for (size_t i = 0; i < s->n_docs; i++) {
+    fl_doc *d = &s->doc[i];
+    fl_free(d->span);
+    fl_series_release(&d->curve);
+    fl_series_release(&d->held);
+    fl_series_release(&d->held_composed);
+  }
+  fl_free(s->doc);
+  fl_free(s->doc_hash);
+  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->rate, &s->memory,
+                            &s->seconds};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) fl_series_release(all[i]);
+  fl_snapshot_init(s);
+}
+
+/* --- documents ----------------------------------------------------------------------------- */
+
+static size_t slot_of(const fl_snapshot *s, uint32_t id) {
+  size_t i = (id * 2654435761u) & (s->hash_size - 1);
+  while (s->doc_hash[i] && s->doc[s->doc_hash[i] - 1].id != id) i = (i + 1) & (s->hash_size - 1);
+  return i;
+}
+
+fl_doc *fl_snapshot_doc(const fl_snapshot *s, uint32_t id) {
+  if (s->hash_size == 0 || id == FL_NONE) return NULL;
+  uint32_t place = s->doc_hash[slot_of(s, id)];
+  return place ? &s->doc[place - 1] : NULL;
+}
+
+static int grow_hash(fl_snapshot *s) {
+  size_t size = s->hash_size ? s->hash_size * 2 : 64;
+  uint32_t *hash = fl_calloc(size, sizeof *hash);
+  if (!hash) return FL_ENOMEM;
+  fl_free(s->doc_hash);
+  s->doc_hash = hash;
+  s->hash_size = size;
+  for (size_t i = 0; i < s->n_docs; i++) hash[slot_of(s, s->doc[i].id)] = (uint32_t)i + 1;
+  return FL_OK;
+}
+
+/* The document, made if new. *out = NULL when there are too many. */
+static int need_doc(fl_snapshot *s, uint32_t id, fl_doc **out) {
+  *out = fl_snapshot_doc(s, id);
+  if (*out || id == FL_NONE) return FL_OK;
+  if (s->n_docs == FL_DOCS_MAX) {
+    s->n_docs_left_out++;
+    return FL_OK;
+  }
+  if (s->n_docs == s->cap_docs) {
+    size_t cap = s->cap_docs ? s->cap_docs * 2 : 16;
+    fl_doc *doc = fl_reallocarray(s->doc, cap, sizeof *doc);
+    if (!doc) return FL_ENOMEM;
+    s->doc = doc;
+    s->cap_docs = cap;
+  }
+  if ((s->n_docs + 1) * 2 > s->hash_size && grow_hash(s) != FL_OK) return FL_ENOMEM;
+  fl_doc *d = &s->doc[s->n_docs];
+  *d = (fl_doc){.id = id, .tokens = FL_NONE, .rows = FL_NONE, .steps = FL_NONE, .loss = NAN,
+                .alone = NAN, .composed = NAN, .alone0 = NAN, .last_round = FL_NONE, .last_t = NAN,
+                .last_study = FL_NONE};
+  s->doc_hash[slot_of(s, id)] = (uint32_t)++s->n_docs;
+  *out = d;
+  return FL_OK;
+}
+
+/* Adds a span to the sorted, disjoint ones. */
+static int add_span(fl_doc *d, uint32_t first, uint32_t end) {
+  if (end <= first || end == FL_NONE) return FL_OK;
+  size_t lo = 0;
+  while (lo < d->n_spans && d->span[lo].end < first) lo++;
+  size_t hi = lo;
+  while (hi < d->n_spans && d->span[hi].first <= end) {
+    if (d->span[hi].first < first) first = d->span[hi].first;
+    if (d->span[hi].end > end) end = d->span[hi].end;
+    hi++;
+  }
+  if (hi == lo) {
+    if (d->n_spans == SPANS_MAX) return FL_OK;
+    if (d->n_spans == d->cap_spans) {
+      size_t cap = d->cap_spans ? d->cap_spans * 2 : 4;
+      fl_span *span = fl_reallocarray(d->span, cap, sizeof *span);
+      if (!span) return FL_ENOMEM;
+      d->span = span;
+      d->cap_spans = cap;
+    }
+    memmove(d->span + lo + 1, d->span + lo, (d->n_spans - lo) * sizeof *d->span);
+    d->n_spans++;
+  } else if (hi > lo + 1) {
+    memmove(d->span + lo + 1, d->span + hi, (d->n_spans - hi) * sizeof *d->span);
+    d->n_spans -= hi - lo - 1;
+  }
+  d->span[lo] = (fl_span){first, end};
+  return FL_OK;
+}
+
+static void add_heat(fl_doc *d, uint32_t first, uint32_t end) {
+  if (d->tokens == FL_NONE || d->tokens == 0 || end <= first) return;
+  uint64_t a = (uint64_t)first * FL_HEAT / d->tokens;
+  uint64_t b = ((uint64_t)end * FL_HEAT + d->tokens - 1) / d->tokens;
+  for (uint64_t i = a; i < b && i < FL_HEAT; i++)
+    if (d->heat[i] < UINT16_MAX) d->heat[i]++;
+}
+
+uint32_t fl_doc_covered(const fl_doc *d) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < d->n_spans; i++) n += d->span[i].end - d->span[i].first;
+  return n < FL_NONE ? (uint32_t)n : FL_NONE - 1;
+}
+
+double fl_doc_coverage(const fl_doc *d) {
+  if (d->tokens == FL_NONE || d->tokens == 0) return NAN;
+  double part = (double)fl_doc_covered(d) / d->tokens;
+  return part > 1 ? 1 : part;
+}
+
+double fl_doc_badness(const fl_doc *d) {
+  if (d->state == 4) return NAN; /* removed */
+  if (!isnan(d->composed)) return fmax(d->composed, isnan(d->alone) ? 0 : d->alone);
+  return !isnan(d->alone) ? d->alone : d->loss;
+}
+
+/* --- one function a kind --------------------------------------------------------------------- */
+
+static double mix(double mean, double value, double weight) {
+  if (isnan(value)) return mean;
+  return isnan(mean) ? value : mean + (value - mean) * weight;
+}
+
+static void go_back(fl_snapshot *s, uint32_t round) {
+  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->rate, &s->memory,
+                            &s->seconds};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) fl_series_truncate(all[i], round);
+  for (size_t i = 0; i < s->n_docs; i++) {
+    fl_series_truncate(&s->doc[i].curve, round);
+    fl_series_truncate(&s->doc[i].held, round);
+    fl_series_truncate(&s->doc[i].held_composed, round);
+  }
+}
+
+fl_run_kind fl_snapshot_run_kind(const fl_store *st, const fl_rec_run *r) {
+  size_t n;
+  const char *cmd = fl_store_str(st, r->cmd, &n);
+  if (n == 0 || (n == 5 && memcmp(cmd, "train", 5) == 0)) return FL_RUN_IS_TRAINER;
+  return n == 5 && memcmp(cmd, "serve", 5) == 0 ? FL_RUN_IS_SERVER : FL_RUN_IS_PASSING;
+}
+
+fl_run_state fl_snapshot_end_state(const fl_rec_end *r) {
+  return r->status == 3 ? FL_RUN_FAILED : r->status == 2 ? FL_RUN_STOPPED : FL_RUN_DONE;
+}
+
+static int on_run(fl_snapshot *s, const fl_store *st, const fl_rec_run *r, uint32_t at) {
+  fl_run_kind kind = fl_snapshot_run_kind(st, r);
+  if (kind == FL_RUN_IS_PASSING) return FL_OK;
+  s->run_at = at;
+  s->run_t = s->t;
+  s->state = FL_RUN_ACTIVE;
+  s->is_server = kind == FL_RUN_IS_SERVER;
+  s->paused = false;
+  if (s->is_server) return FL_OK;
+  s->rounds = r->rounds;
+  s->budget = r->budget;
+  if (r->round0 != FL_NONE) {
+    if (s->round != FL_NONE && s->round > r->round0) go_back(s, r->round0);
+    s->round = r->round0;
+  }
+  for (size_t i = 0; i < s->n_docs; i++) s->doc[i].residency = FL_ON_DISK;
+  return FL_OK;
+}
+
+static int on_doc(fl_snapshot *s, const fl_rec_doc *r) {
+  fl_doc *d;
+  int rc = need_doc(s, r->doc, &d);
+  if (!d) return rc;
+  if (r->name.n) d->name = r->name;
+  if (r->tokens != FL_NONE) d->tokens = r->tokens;
+  if (r->rows != FL_NONE) d->rows = r->rows;
+  if (r->steps != FL_NONE) d->steps = r->steps;
+  if (r->resident != FL_NONE) d->residency = r->resident ? FL_RESIDENT : FL_ON_DISK;
+  if (r->state) d->state = r->state;
+  return rc;
+}
+
+static int on_study(fl_snapshot *s, const fl_rec_study *r, uint32_t at) {
+  fl_doc *d;
+  int rc = need_doc(s, r->doc, &d);
+  if (r->rejected) {
+    s->n_rejected++;
+    s->by_rejection[r->rejected < FL_REJECTIONS ? r->rejected : 0]++;
+  } else {
+    s->n_study++;
+    s->by_kind[r->kind < FL_KINDS_OF_STUDY ? r->kind : 0]++;
+    if (r->replayed) s->n_replayed++;
+  }
+  if (!d) return rc;
+  d->last_study = at;
+  if (r->rejected) {
+    d->rejected++;
+    return FL_OK;
+  }
+  d->convs++;
+  if (r->first == FL_NONE || r->end == FL_NONE) return FL_OK;
+  add_heat(d, r->first, r->end);
+  return add_span(d, r->first, r->end);
+}
+
+static int set_resident(fl_snapshot *s, const fl_store *st, fl_ref now) {
+  const uint32_t *ids = fl_store_numbers(st, now), *was = fl_store_numbers(st, s->resident);
+  size_t n = now.n;
+  /* Mostly nothing has changed since the round before; the walk over all documents is saved. */
+  if (n == s->resident.n && memcmp(ids, was, n * sizeof *ids) == 0) return FL_OK;
+  s->resident = now;
+  for (size_t i = 0; i < s->n_docs; i++)
+    if (s->doc[i].residency != FL_EVICTED) s->doc[i].residency = FL_ON_DISK;
+  for (size_t i = 0; i < n; i++) {
+    fl_doc *d;
+    int rc = need_doc(s, ids[i], &d);
+    if (rc != FL_OK) return rc;
+    if (d) d->residency = FL_RESIDENT;
+  }
+  return FL_OK;
+}
+
+static void add_cost(fl_snapshot *s, const fl_rec_round *r) {
+  fl_cost c = {.seconds = (double)r->seconds, .gen_s = (double)r->gen_s,
+               .teacher_s = (double)r->teacher_s, .student_s = (double)r->student_s,
+               .opt_s = (double)r->opt_s, .io_s = (double)r->io_s,
+               .gen_tokens = fl_known(r->gen_tokens), .tokens = fl_known(r->tokens), .rounds = 1,
+               .gflop = (double)r->gflop, .gbyte = (double)r->gbyte};
+  s->last = c;
+  double *sum = &s->cost.seconds;
+  const double *add = &c.seconds;
+  for (size_t i = 0; i < sizeof c / sizeof *sum; i++)
+    if (!isnan(add[i])) sum[i] += add[i];
+  s->round_s = mix(s->round_s, c.seconds, 0.1);
+  if (c.seconds > 0) s->tok_s = c.tokens / c.seconds;
+  if (c.gen_s > 0) s->gen_tok_s = c.gen_tokens / c.gen_s;
+  s->rss = (double)r->rss;
+  s->peak_rss = fmax((double)r->peak_rss, s->peak_rss);
+  s->resident_bytes = (double)r->resident_bytes;
+}
+
+static int push_curves(fl_snapshot *s, const fl_rec_round *r, fl_doc *d) {
+  const double tok = r->seconds > 0 ? fl_known(r->tokens) / (double)r->seconds : (double)NAN;
+  int rc = fl_series_push(&s->curve, r->round, (double)r->loss);
+  if (rc == FL_OK) rc = fl_series_push(&s->rate, r->round, tok);
+  if (rc == FL_OK) rc = fl_series_push(&s->memory, r->round, (double)r->rss);
+  if (rc == FL_OK) rc = fl_series_push(&s->seconds, r->round, (double)r->seconds);
+  if (rc == FL_OK && d) rc = fl_series_push(&d->curve, r->round, (double)r->loss);
+  return rc;
+}
+
+static int on_round(fl_snapshot *s, const fl_store *st, const fl_rec_round *r, uint32_t at) {
+  fl_doc *d;
+  if (r->round == FL_NONE) return FL_OK;
+  fl_doc *before = fl_snapshot_doc(s, s->target);
+  if (before && before->residency == FL_TRAINING) before->residency = FL_RESIDENT;
+  int rc = FL_OK;
+  if (r->resident.n) rc = set_resident(s, st, r->resident);
+  const uint32_t *pair = fl_store_numbers(st, r->steps);
+  for (uint32_t i = 0; rc == FL_OK && i + 1 < r->steps.n; i += 2) {
+    rc = need_doc(s, pair[i], &d);
+    if (d) d->steps = pair[i + 1];
+  }
+  if (rc == FL_OK) rc = need_doc(s, r->doc, &d);
+  if (rc != FL_OK) return rc;
+  s->round = r->round;
+  s->round_at = at;
+  s->target = r->doc;
+  s->loss = (double)r->loss;
+  s->loss_mean = mix(s->loss_mean, s->loss, 0.1);
+  s->lr = (double)r->lr;
+  s->grad_norm = (double)r->grad_norm;
+  add_cost(s, r);
+  if (d) {
+    d->residency = FL_TRAINING;
+    d->loss = (double)r->loss;
+    d->last_round = r->round;
+    d->last_t = s->t;
+    d->rounds++;
+  }
+  return push_curves(s, r, d);
+}
+
+static int on_rotate(fl_snapshot *s, const fl_store *st, const fl_rec_rotate *r, uint32_t at) {
+  fl_doc *d;
+  int rc = FL_OK;
+  s->n_rotations++;
+  s->last_rotate = at;
+  s->resident = (fl_ref){0, 0};
+  for (size_t i = 0; i < s->n_docs; i++)
+    if (s->doc[i].residency == FL_EVICTED) s->doc[i].residency = FL_ON_DISK;
+  const uint32_t *id = fl_store_numbers(st, r->out);
+  for (uint32_t i = 0; rc == FL_OK && i < r->out.n; i++) {
+    rc = need_doc(s, id[i], &d);
+    if (d) d->residency = FL_EVICTED;
+  }
+  id = fl_store_numbers(st, r->in);
+  for (uint32_t i = 0; rc == FL_OK && i < r->in.n; i++) {
+    rc = need_doc(s, id[i], &d);
+    if (d) d->residency = FL_RESIDENT;
+  }
+  return rc;
+}
+
+/* A sum over the documents' latest values, kept up to date value by value. */
+static void replace_in(fl_mean *m, double *old, double now) {
+  if (isnan(now)) return;
+  if (isnan(*old)) m->n++;
+  else m->sum -= *old;
+  m->sum += now;
+  *old = now;
+}
+
+static int on_heldout(fl_snapshot *s, const fl_rec_heldout *r) {
+  fl_doc *d;
+  int rc = need_doc(s, r->doc, &d);
+  if (!d || r->round == FL_NONE) return rc;
+  replace_in(&s->mean_alone, &d->alone, (double)r->alone);
+  replace_in(&s->mean_composed, &d->composed, (double)r->composed);
+  if (isnan(d->alone0)) d->alone0 = d->alone;
+  rc = fl_series_push(&d->held, r->round, (double)r->alone);
+  if (rc == FL_OK) rc = fl_series_push(&d->held_composed, r->round, (double)r->composed);
+  /* the fleet's curve: the mean of what the documents last had */
+  const fl_mean *a = &s->mean_alone, *c = &s->mean_composed;
+  if (rc == FL_OK && a->n) rc = fl_series_push(&s->held, r->round, a->sum / (double)a->n);
+  if (rc == FL_OK && c->n) rc = fl_series_push(&s->held_composed, r->round, c->sum / (double)c->n);
+  return rc;
+}
+
+static int on_coverage(fl_snapshot *s, const fl_store *st, const fl_rec_coverage *r) {
+  fl_doc *d;
+  int rc = need_doc(s, r->doc, &d);
+  if (!d) return rc;
+  if (d->tokens == FL_NONE) d->tokens = r->tokens;
+  const uint32_t *v = fl_store_numbers(st, r->spans);
+  for (uint32_t i = 0; rc == FL_OK && i + 1 < r->spans.n; i += 2) rc = add_span(d, v[i], v[i + 1]);
+  return rc;
+}
+
+static void on_save(fl_snapshot *s, const fl_rec_save *r) {
+  s->saved_round = r->round;
+  s->generation = r->generation;
+  s->save_reason = r->reason;
+  s->saved_t = s->t;
+  s->saved_bytes = (double)r->bytes;
+  s->save_s = (double)r->seconds;
+  if (!isnan(r->bytes)) s->bytes_written += (double)r->bytes;
+}
+
+static double count(uint32_t v) { return v == FL_NONE ? 0 : v; }
+
+static void on_request(fl_snapshot *s, const fl_rec_request *r) {
+  s->n_requests++;
+  if (r->status == 429 || r->status == 503) s->n_refused++;
+  else if (r->status != FL_NONE && r->status >= 400) s->n_failed++;
+  s->prompt_tokens += count(r->prompt_tokens);
+  s->cached_tokens += count(r->cached_tokens);
+  s->completion_tokens += count(r->completion_tokens);
+  s->request_s = mix(s->request_s, (double)r->seconds, 0.1);
+  s->ttft_s = mix(s->ttft_s, (double)r->ttft_s, 0.1);
+  s->queue_s = mix(s->queue_s, (double)r->queue_s, 0.1);
+}
+
+static int on_control(fl_snapshot *s, const fl_rec_control *r) {
+  s->n_controls++;
+  switch (r->cmd) {
+    case 1: s->paused = true; break;
+    case 2: s->paused = false; break;
+    case 6:
+      if (r->key == 1 && r->value >= 0) s->lr = (double)r->value;
+      else if (r->key == 2 && r->value >= 0) s->budget = (uint32_t)r->value;
+      else if (r->key == 3 && r->value >= 0) s->rounds = (uint32_t)r->value;
+      break;
+    case 7: {
+      fl_doc *d = fl_snapshot_doc(s, r->doc);
+      if (d) d->marked = r->value > 0;
+      break;
+    }
+    default: break;
+  }
+  return FL_OK;
+}
+
+static void on_end(fl_snapshot *s, const fl_rec_end *r) {
+  if (s->state == FL_RUN_NONE) return;
+  s->paused = false;
+  s->state = fl_snapshot_end_state(r);
+  fl_doc *d = fl_snapshot_doc(s, s->target);
+  if (d && d->residency == FL_TRAINING) d->residency = FL_RESIDENT;
+}
+
+static int apply(fl_snapshot *s, const fl_store *st, fl_tick tick) {
+  const void *r = fl_store_rec(st, (fl_kind)tick.kind, tick.at);
+  s->t = tick.t;
+  if (isnan(s->t0)) s->t0 = tick.t;
+  switch ((fl_kind)tick.kind) {
+    case FL_EV_RUN: return on_run(s, st, r, tick.at);
+    case FL_EV_DOC: return on_doc(s, r);
+    case FL_EV_STUDY: return on_study(s, r, tick.at);
+    case FL_EV_ROUND: return on_round(s, st, r, tick.at);
+    case FL_EV_ROTATE: return on_rotate(s, st, r, tick.at);
+    case FL_EV_HELDOUT: return on_heldout(s, r);
+    case FL_EV_COVERAGE: return on_coverage(s, st, r);
+    case FL_EV_SAVE: on_save(s, r); break;
+    case FL_EV_INDEX:
+      s->chunks = ((const fl_rec_index *)r)->chunks;
+      s->dim = ((const fl_rec_index *)r)->dim;
+      break;
+    case FL_EV_RETRIEVE: s->n_retrieves++; break;
+    case FL_EV_ANSWER: s->n_answers++; break;
+    case FL_EV_REQUEST: on_request(s, r); break;
+    case FL_EV_CONTROL: return on_control(s, r);
+    case FL_EV_ERROR:
+      s->n_errors++;
+      s->last_error = tick.at;
+      break;
+    case FL_EV_END: on_end(s, r); break;
+    case FL_EV_KINDS: break;
+  }
+  return FL_OK;
+}
+
+int fl_snapshot_fold(fl_snapshot *s, const fl_store *store, size_t upto) {
+  if (upto > store->n_ticks) upto = store->n_ticks;
+  if (upto < s->applied) fl_snapshot_release(s);
+  int rc = FL_OK;
+  while (rc == FL_OK && s->applied < upto) {
+    rc = apply(s, store, store->tick[s->applied]);
+    if (rc == FL_OK) s->applied++;
+  }
+  s->run = s->run_at == FL_NONE ? NULL : fl_store_rec(store, FL_EV_RUN, s->run_at);
+  return rc;
+}
+
+double fl_snapshot_seconds_left(const fl_snapshot *s) {
+  if (s->state != FL_RUN_ACTIVE || s->rounds == FL_NONE || s->round == FL_NONE) return NAN;
+  return s->round >= s->rounds ? 0 : (s->rounds - s->round) * s->round_s;
+}
+
+size_t fl_snapshot_count(const fl_snapshot *s, fl_residency r) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->n_docs; i++) {
+    fl_residency have = s->doc[i].residency;
+    n += have == r || (r == FL_RESIDENT && have == FL_TRAINING);
+  }
+  return n;
+}
+
+size_t fl_snapshot_worst(const fl_snapshot *s) {
+  size_t worst = SIZE_MAX;
+  for (size_t i = 0; i < s->n_docs; i++) {
+    double b = fl_doc_badness(&s->doc[i]);
+    if (!isnan(b) && (worst == SIZE_MAX || b > fl_doc_badness(&s->doc[worst]))) worst = i;
+  }
+  return worst;
+}

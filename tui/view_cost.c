@@ -1,0 +1,195 @@
+/* view_cost.c - where the time goes, how fast it goes, and what it holds of the machine. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tui/app.h"
+#include "tui/format.h"
+
+typedef struct part {
+  const char *name;
+  double last, sum;
+  fl_style style;
+} part;
+
+enum { PARTS = 6 };
+
+/* What the five named parts leave of a round is "other". */
+static void parts_of(const fl_snapshot *s, part *p) {
+  const fl_cost *l = &s->last, *t = &s->cost;
+  const part named[PARTS - 1] = {{"generate", l->gen_s, t->gen_s, ST_CURVE0},
+                                 {"teacher", l->teacher_s, t->teacher_s, ST_CURVE1},
+                                 {"student", l->student_s, t->student_s, ST_CURVE2},
+                                 {"optimiser", l->opt_s, t->opt_s, ST_CURVE3},
+                                 {"files", l->io_s, t->io_s, ST_CURVE4}};
+  double last = l->seconds, sum = t->seconds;
+  memcpy(p, named, sizeof named);
+  for (size_t i = 0; i < PARTS - 1; i++) {
+    last -= isnan(p[i].last) ? 0 : p[i].last;
+    sum -= p[i].sum;
+  }
+  p[PARTS - 1] = (part){"other", fmax(0, last), fmax(0, sum), ST_CURVE7};
+}
+
+static void draw_split(fl_app *a, fl_canvas *c, fl_rect frame) {
+  const fl_snapshot *s = fl_app_snap(a);
+  char v[FL_FMT], w[FL_FMT];
+  part p[PARTS];
+  fl_canvas_clip(c, frame);
+  fl_rect r = fl_frame(c, frame, "Where the time goes: all rounds, and the last one");
+  fl_canvas_clip(c, r);
+  if (s->cost.rounds == 0) {
+    fl_put(c, r.x + 1, r.y, ST_DIM, "no rounds yet");
+    return;
+  }
+  parts_of(s, p);
+  int bar = r.w - 50;
+  for (int i = 0; i < PARTS && i < r.h; i++) {
+    int y = r.y + i;
+    double share = s->cost.seconds > 0 ? p[i].sum / s->cost.seconds : NAN;
+    fl_put(c, r.x + 1, y, ST_TEXT, p[i].name);
+    fl_put_right(c, r.x + 16, y, ST_BOLD, fl_fmt_part(v, share));
+    fl_bar(c, r.x + 18, y, bar, share, p[i].style);
+    fl_put_right(c, r.x + 19 + bar + 11, y, ST_TEXT, fl_fmt_secs(v, p[i].sum));
+    char text[FL_FMT + 16];
+    snprintf(text, sizeof text, "last %s", fl_fmt_secs(w, p[i].last));
+    fl_put_right(c, r.x + r.w - 1, y, ST_DIM, text);
+  }
+  if (r.h > PARTS) {
+    char text[2 * FL_FMT + 48];
+    snprintf(text, sizeof text, "%.0f rounds in %s; a round takes %s", s->cost.rounds,
+             fl_fmt_secs(v, s->cost.seconds), fl_fmt_secs(w, s->round_s));
+    fl_put_fit(c, r.x + 1, r.y + PARTS, r.w - 2, ST_DIM, text, strlen(text));
+  }
+}
+
+/* A row of bars in eighths of a cell, as many as columns, over the whole series. */
+static void sparkline(fl_canvas *c, int x, int y, int cols, const fl_series *s, fl_style st) {
+  if (cols < 1 || s->n == 0) return;
+  fl_column *col = fl_calloc((size_t)cols, sizeof *col);
+  if (!col) return;
+  double first = s->point[0].x, last = s->point[s->n - 1].x + 1.0;
+  fl_series_columns(s, first, last, 0, col, (size_t)cols);
+  double top = 0;
+  for (int i = 0; i < cols; i++)
+    if (col[i].n) top = fmax(top, (double)col[i].mean);
+  for (int i = 0; i < cols; i++) {
+    if (col[i].n == 0 || top <= 0) continue;
+    int level = (int)lround((double)col[i].mean / top * 8);
+    fl_put_cp(c, x + i, y, st, (uint32_t)(0x2580 + (level < 1 ? 1 : level > 8 ? 8 : level)));
+  }
+  fl_free(col);
+}
+
+/* "name   value" and what follows; returns the next row. */
+static int row(fl_canvas *c, fl_rect r, int y, const char *name, const char *value,
+               const char *more) {
+  fl_put(c, r.x + 1, y, ST_DIM, name);
+  fl_put_right(c, r.x + 30, y, ST_BOLD, value);
+  fl_put_fit(c, r.x + 31, y, r.w - 31, ST_DIM, more, strlen(more));
+  return y + 1;
+}
+
+/* A figure against the machine's own measured peak. */
+static int peak_row(fl_canvas *c, fl_rect r, int y, const char *name, double work, double seconds,
+                    double peak, const char *unit) {
+  char v[FL_FMT], value[2 * FL_FMT], more[3 * FL_FMT];
+  double rate = seconds > 0 && work > 0 ? work / seconds : NAN;
+  snprintf(value, sizeof value, "%s %s", fl_fmt_num(v, rate, 1), unit);
+  more[0] = '\0';
+  if (!isnan(peak)) {
+    char top[FL_FMT];
+    fl_fmt_num(top, peak, 1);
+    snprintf(more, sizeof more, "%s of %s measured", fl_fmt_part(v, rate / peak), top);
+  }
+  return row(c, r, y, name, value, more);
+}
+
+static void draw_speed(fl_app *a, fl_canvas *c, fl_rect frame) {
+  const fl_snapshot *s = fl_app_snap(a);
+  char v[FL_FMT], w[FL_FMT], more[3 * FL_FMT];
+  fl_canvas_clip(c, frame);
+  fl_rect r = fl_frame(c, frame, "How fast it goes");
+  fl_canvas_clip(c, r);
+  int y = r.y;
+  y = row(c, r, y, "supervised tokens/s", fl_fmt_num(v, s->tok_s, 1), "");
+  y = row(c, r, y, "generated tokens/s", fl_fmt_num(v, s->gen_tok_s, 1), "");
+  y = peak_row(c, r, y, "arithmetic", s->last.gflop, s->last.seconds,
+               s->run ? (double)s->run->peak_gflops : (double)NAN, "GFLOP/s");
+  y = peak_row(c, r, y, "reading", s->last.gbyte, s->last.seconds,
+               s->run ? (double)s->run->peak_gbs : (double)NAN, "GB/s");
+  snprintf(more, sizeof more, "%s supervised", fl_fmt_count(w, s->cost.tokens));
+  y = row(c, r, y, "tokens so far", fl_fmt_count(v, s->cost.gen_tokens + s->cost.tokens), more);
+  if (s->n_requests) {
+    snprintf(more, sizeof more, "%zu refused, %zu failed", s->n_refused, s->n_failed);
+    y = row(c, r, y, "requests", fl_fmt_count(v, (double)s->n_requests), more);
+    snprintf(more, sizeof more, "first token %s", fl_fmt_secs(w, s->ttft_s));
+    y = row(c, r, y, "seconds a request", fl_fmt_num(v, s->request_s, 2), more);
+    double part_cached = s->prompt_tokens > 0 ? s->cached_tokens / s->prompt_tokens : (double)NAN;
+    y = row(c, r, y, "prompt tokens cached", fl_fmt_part(v, part_cached), "");
+  }
+  if (s->rate.n && y + 1 < r.y + r.h) {
+    fl_put(c, r.x + 1, y + 1, ST_DIM, "supervised tokens/s over the run");
+    sparkline(c, r.x + 1, y + 2, r.w - 2, &s->rate, ST_BAR);
+  }
+}
+
+static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
+  const fl_snapshot *s = fl_app_snap(a);
+  const fl_feed *f = fl_app_feed(a);
+  char v[FL_FMT], w[FL_FMT], more[3 * FL_FMT];
+  double mem = s->run ? (double)s->run->mem_bytes : (double)NAN;
+  fl_canvas_clip(c, frame);
+  fl_rect r = fl_frame(c, frame, "What it holds");
+  fl_canvas_clip(c, r);
+  int y = r.y;
+  more[0] = '\0';
+  if (!isnan(mem) && mem > 0)
+    snprintf(more, sizeof more, "%s of %s", fl_fmt_part(v, s->rss / mem), fl_fmt_bytes(w, mem));
+  y = row(c, r, y, "memory", fl_fmt_bytes(v, s->rss), more);
+  y = row(c, r, y, "highest", fl_fmt_bytes(v, s->peak_rss), "");
+  snprintf(more, sizeof more, "%zu documents", fl_snapshot_count(s, FL_RESIDENT));
+  y = row(c, r, y, "cartridges in memory", fl_fmt_bytes(v, s->resident_bytes), more);
+  snprintf(more, sizeof more, "generation %s, %s", fl_fmt_u32(v, s->generation),
+           fl_fmt_ago(w, s->saved_t, fl_app_now(a, f)));
+  y = row(c, r, y, "last save", fl_fmt_bytes(v, s->saved_bytes), more);
+  y = row(c, r, y, "written in all", fl_fmt_bytes(v, s->bytes_written), "");
+  if (s->chunks != FL_NONE) {
+    snprintf(more, sizeof more, "of %s numbers", fl_fmt_u32(w, s->dim));
+    y = row(c, r, y, "chunks in the index", fl_fmt_u32(v, s->chunks), more);
+  }
+  if (s->run && y < r.y + r.h) {
+    size_t n_isa, n_host;
+    const char *isa = fl_store_str(&f->store, s->run->isa, &n_isa);
+    const char *host = fl_store_str(&f->store, s->run->host, &n_host);
+    snprintf(more, sizeof more, "%.*s, %.*s, %s threads", (int)(n_host < 30 ? n_host : 30), host,
+             (int)(n_isa < 30 ? n_isa : 30), isa, fl_fmt_u32(v, s->run->threads));
+    fl_put_fit(c, r.x + 1, y++, r.w - 2, ST_DIM, more, strlen(more));
+  }
+  if (s->memory.n && y + 1 < r.y + r.h) {
+    fl_put(c, r.x + 1, y, ST_DIM, "memory over the run");
+    sparkline(c, r.x + 1, y + 1, r.w - 2, &s->memory, ST_RESIDENT);
+  }
+}
+
+static void draw(fl_app *a, fl_canvas *c) {
+  const fl_rect *pane = a->layout.pane;
+  draw_split(a, c, pane[FL_PANE_TOP]);
+  draw_speed(a, c, pane[FL_PANE_MAIN]);
+  draw_memory(a, c, pane[FL_PANE_SIDE]);
+}
+
+static bool key(fl_app *a, const fl_key *k) {
+  (void)a;
+  (void)k;
+  return false;
+}
+
+static const char *const help[][2] = {
+    {"generate", "the bots write conversations; the largest part of most runs"},
+    {"student", "forward and backward through the cartridges"},
+    {"measured", "the machine's own peak, as `flotilla bench` measured it"},
+    {NULL, NULL}};
+
+const fl_view fl_view_cost = {"cost", "Cost", draw, key, NULL, help};

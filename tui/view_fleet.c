@@ -1,0 +1,519 @@
+/* view_fleet.c - the documents: which are in memory, how far each is, which is worst; and one of
+ * them opened. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tui/app.h"
+#include "tui/format.h"
+
+typedef enum column {
+  COL_ID,
+  COL_NAME,
+  COL_STEPS,
+  COL_TOKENS,
+  COL_LOSS,
+  COL_HELD,
+  COL_COMPOSED,
+  COL_COVERED,
+  COL_SEEN,
+  COLUMNS
+} column;
+
+static const char *const column_names[COLUMNS] = {"number", "name", "steps", "tokens", "loss",
+                                                  "held-out loss", "composed held-out loss",
+                                                  "coverage", "last seen"};
+
+typedef struct glyph {
+  uint32_t cp;
+  fl_style style;
+  const char *word;
+} glyph;
+
+static glyph residency_glyph(fl_residency r) {
+  switch (r) {
+    case FL_TRAINING: return (glyph){0x25B6, ST_TRAINING, "training now"};
+    case FL_RESIDENT: return (glyph){0x25A0, ST_RESIDENT, "in memory"};
+    case FL_EVICTED: return (glyph){0x25C6, ST_EVICTED, "just left memory"};
+    case FL_ON_DISK: break;
+  }
+  return (glyph){0x00B7, ST_DISK, "on disk"};
+}
+
+/* --- order, filter, selection ---------------------------------------------------------------- */
+
+/* ASCII letters without their case; the rest byte by byte, which is right for UTF-8. */
+static bool contains(const char *s, size_t n, const char *what) {
+  size_t m = strlen(what);
+  for (size_t i = 0; m <= n && i <= n - m; i++) {
+    size_t k = 0;
+    while (k < m && tolower((unsigned char)s[i + k]) == tolower((unsigned char)what[k])) k++;
+    if (k == m) return true;
+  }
+  return m == 0;
+}
+
+static bool doc_contains(const fl_feed *f, const fl_doc *d, const char *what) {
+  char buf[32];
+  size_t n;
+  const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
+  return contains(name, n, what);
+}
+
+static double value_of(const fl_doc *d, int col) {
+  switch (col) {
+    case COL_STEPS: return fl_known(d->steps);
+    case COL_TOKENS: return fl_known(d->tokens);
+    case COL_LOSS: return d->loss;
+    case COL_HELD: return d->alone;
+    case COL_COMPOSED: return d->composed;
+    case COL_COVERED: return fl_doc_coverage(d);
+    case COL_SEEN: return fl_known(d->last_round);
+    default: return d->id;
+  }
+}
+
+typedef struct sort_ctx {
+  const fl_feed *f;
+  int col;
+  bool down;
+} sort_ctx;
+
+static int compare_names(const fl_feed *f, const fl_doc *a, const fl_doc *b) {
+  char ba[32], bb[32];
+  size_t na, nb;
+  const char *sa = fl_feed_doc_name(f, a, ba, sizeof ba, &na);
+  const char *sb = fl_feed_doc_name(f, b, bb, sizeof bb, &nb);
+  int c = memcmp(sa, sb, na < nb ? na : nb);
+  return c ? c : (na > nb) - (na < nb);
+}
+
+/* Unknown values stand last in either direction; equal ones in the order of their numbers. */
+static bool goes_before(const sort_ctx *s, uint32_t pa, uint32_t pb) {
+  const fl_doc *a = &s->f->snap.doc[pa], *b = &s->f->snap.doc[pb];
+  if (s->col == COL_NAME) {
+    int c = compare_names(s->f, a, b);
+    if (c) return s->down ? c > 0 : c < 0;
+  } else {
+    double va = value_of(a, s->col), vb = value_of(b, s->col);
+    if (isnan(va) != isnan(vb)) return isnan(vb);
+    if (!isnan(va) && va != vb) return s->down ? va > vb : va < vb;
+  }
+  return a->id < b->id;
+}
+
+static void sift(uint32_t *v, size_t root, size_t n, const sort_ctx *s) {
+  for (;;) {
+    size_t child = 2 * root + 1;
+    if (child >= n) return;
+    if (child + 1 < n && goes_before(s, v[child], v[child + 1])) child++;
+    if (!goes_before(s, v[root], v[child])) return;
+    uint32_t t = v[root];
+    v[root] = v[child];
+    v[child] = t;
+    root = child;
+  }
+}
+
+/* Heapsort: no context-free comparison function, no memory, no bad case. */
+static void sort_places(uint32_t *v, size_t n, const sort_ctx *s) {
+  for (size_t i = n / 2; i-- > 0;) sift(v, i, n, s);
+  for (size_t end = n; end-- > 1;) {
+    uint32_t t = v[0];
+    v[0] = v[end];
+    v[end] = t;
+    sift(v, 0, end, s);
+  }
+}
+
+static void make_order(fl_app *a) {
+  fl_fleet_state *st = &a->fleet;
+  const fl_feed *f = fl_app_feed(a);
+  if (st->cap_order < f->snap.n_docs) {
+    uint32_t *order = fl_reallocarray(st->order, f->snap.n_docs, sizeof *order);
+    if (!order) return;
+    st->order = order;
+    st->cap_order = f->snap.n_docs;
+  }
+  st->n_order = 0;
+  for (size_t i = 0; i < f->snap.n_docs; i++)
+    if (!st->filter[0] || doc_contains(f, &f->snap.doc[i], st->filter))
+      st->order[st->n_order++] = (uint32_t)i;
+  sort_ctx s = {f, a->settings.sort, a->settings.sort_down};
+  sort_places(st->order, st->n_order, &s);
+}
+
+/* Row of the selected document in the order; the first when it is not shown. */
+static size_t selected_row(fl_app *a) {
+  const fl_fleet_state *st = &a->fleet;
+  for (size_t i = 0; i < st->n_order; i++)
+    if (fl_app_snap(a)->doc[st->order[i]].id == st->selected) return i;
+  return 0;
+}
+
+fl_doc *fl_fleet_selected(fl_app *a) {
+  fl_snapshot *s = fl_app_snap(a);
+  fl_doc *d = fl_snapshot_doc(s, a->fleet.selected);
+  if (d || s->n_docs == 0) return d;
+  make_order(a);
+  return a->fleet.n_order ? &s->doc[a->fleet.order[0]] : NULL;
+}
+
+static void select_row(fl_app *a, size_t row) {
+  const fl_fleet_state *st = &a->fleet;
+  if (st->n_order == 0) return;
+  if (row >= st->n_order) row = st->n_order - 1;
+  a->fleet.selected = fl_app_snap(a)->doc[st->order[row]].id;
+}
+
+void fl_fleet_search(fl_app *a, int direction) {
+  const fl_feed *f = fl_app_feed(a);
+  make_order(a);
+  size_t n = a->fleet.n_order, row = selected_row(a);
+  if (!a->search[0] || n == 0) {
+    fl_app_say(a, true, "nothing to search for; press / and type a part of a name");
+    return;
+  }
+  for (size_t i = 1; i <= n; i++) {
+    size_t at = direction > 0 ? (row + i) % n : (row + n - i) % n;
+    const fl_doc *d = &f->snap.doc[a->fleet.order[at]];
+    if (!doc_contains(f, d, a->search)) continue;
+    a->fleet.selected = d->id;
+    return;
+  }
+  fl_app_say(a, true, "no document's name contains \"%s\"", a->search);
+}
+
+/* --- the map --------------------------------------------------------------------------------- */
+
+static void legend(fl_canvas *c, fl_rect frame) {
+  static const fl_residency order[] = {FL_TRAINING, FL_RESIDENT, FL_EVICTED, FL_ON_DISK};
+  static const int room = 54; /* columns of the legend */
+  if (frame.w < room + 20) return;
+  int x = frame.x + frame.w - room - 2;
+  fl_put(c, x - 1, frame.y, ST_TEXT, " ");
+  for (size_t i = 0; i < 4; i++) {
+    glyph g = residency_glyph(order[i]);
+    fl_put_cp(c, x, frame.y, g.style, g.cp);
+    x += 1 + fl_putf(c, x + 1, frame.y, ST_DIM, " %s  ", g.word);
+  }
+}
+
+static const char *base_name(const char *name, size_t *n) {
+  size_t at = *n;
+  while (at > 0 && name[at - 1] != '/') at--;
+  if (at < *n) {
+    *n -= at;
+    return name + at;
+  }
+  return name;
+}
+
+static void draw_map(fl_app *a, fl_canvas *c, fl_rect r) {
+  const fl_feed *f = fl_app_feed(a);
+  const fl_snapshot *s = &f->snap;
+  char title[96], budget[FL_FMT];
+  snprintf(title, sizeof title, "In memory: %zu of %zu (budget %s)",
+           fl_snapshot_count(s, FL_RESIDENT), s->n_docs, fl_fmt_u32(budget, s->budget));
+  fl_rect in = fl_frame(c, r, title);
+  legend(c, r);
+  if (in.w <= 0 || in.h <= 0 || s->n_docs == 0) return;
+  fl_canvas_clip(c, in);
+  size_t per_row = (s->n_docs + (size_t)in.h - 1) / (size_t)in.h;
+  int cell = in.w / (int)(per_row > (size_t)in.w ? (size_t)in.w : per_row);
+  if (cell > 26) cell = 26;
+  if (cell < 10) cell = cell >= 2 && per_row * 2 <= (size_t)in.w ? 2 : 1;
+  per_row = (size_t)(in.w / cell);
+  size_t rows = (s->n_docs + per_row - 1) / per_row, first = 0;
+  const fl_doc *sel = fl_fleet_selected(a);
+  if (rows > (size_t)in.h && sel) { /* too many for the map: the part around the selection */
+    size_t row = (size_t)(sel - s->doc) / per_row;
+    first = row < (size_t)in.h / 2 ? 0 : row - (size_t)in.h / 2;
+    if (first > rows - (size_t)in.h) first = rows - (size_t)in.h;
+  }
+  for (size_t i = first * per_row; i < s->n_docs; i++) {
+    const fl_doc *d = &s->doc[i];
+    int y = in.y + (int)(i / per_row - first), x = in.x + (int)(i % per_row) * cell;
+    if (y >= in.y + in.h) break;
+    glyph g = residency_glyph(d->residency);
+    if (d->state == 4) g = (glyph){0x00D7, ST_DIM, "removed"};
+    fl_put_cp(c, x, y, d == sel ? ST_SELECT : g.style, g.cp);
+    if (cell < 10) continue;
+    char buf[32];
+    size_t n;
+    const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
+    name = base_name(name, &n);
+    fl_put_fit(c, x + 2, y, cell - 3, d->residency == FL_ON_DISK ? ST_DIM : ST_TEXT, name, n);
+  }
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+typedef struct columns {
+  int name_w, steps_x, tokens_x, loss_x, held_x, composed_x, covered_x, seen_x; /* 0: left out */
+  int steps_w;
+} columns;
+
+/* The name takes what the figures leave; figures that matter least go first. */
+static columns place_columns(fl_rect r) {
+  columns p = {0};
+  int w = r.w, x = r.x + r.w;
+  p.seen_x = x -= 9;
+  if (w >= 88) p.covered_x = x -= 6;
+  if (w >= 72) p.composed_x = x -= 9;
+  p.held_x = x -= 9;
+  p.loss_x = x -= 8;
+  if (w >= 64) p.tokens_x = x -= 8;
+  p.steps_w = w >= 100 ? 16 : w >= 76 ? 11 : 6;
+  p.steps_x = x -= p.steps_w + 1;
+  p.name_w = x - (r.x + 7);
+  return p;
+}
+
+static void right(fl_canvas *c, int x, int w, int y, fl_style st, const char *s) {
+  fl_put_right(c, x + w, y, st, s);
+}
+
+static void draw_heads(const fl_app *a, fl_canvas *c, fl_rect r, columns p) {
+  fl_fill(c, (fl_rect){r.x, r.y, r.w, 1}, ST_KEYBAR, ' ');
+  const struct {
+    int x, w, col;
+    const char *name;
+  } heads[] = {{r.x + 1, 5, COL_ID, "#"}, {p.steps_x, p.steps_w, COL_STEPS, "steps"},
+               {p.tokens_x, 7, COL_TOKENS, "tokens"}, {p.loss_x, 7, COL_LOSS, "loss"},
+               {p.held_x, 8, COL_HELD, "held-out"}, {p.composed_x, 8, COL_COMPOSED, "together"},
+               {p.covered_x, 5, COL_COVERED, "cover"}, {p.seen_x, 8, COL_SEEN, "seen"}};
+  int sort = a->settings.sort;
+  uint32_t arrow = a->settings.sort_down ? 0x25BC : 0x25B2;
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    if (heads[i].x == 0) continue;
+    right(c, heads[i].x, heads[i].w, r.y, ST_KEYBAR, heads[i].name);
+    if (heads[i].col == sort)
+      fl_put_cp(c, heads[i].x + heads[i].w - (int)strlen(heads[i].name) - 1, r.y, ST_KEYBAR, arrow);
+  }
+  int n = fl_put(c, r.x + 7, r.y, ST_KEYBAR, "document");
+  if (sort == COL_NAME) fl_put_cp(c, r.x + 7 + n, r.y, ST_KEYBAR, arrow);
+}
+
+static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, columns p, int y, const fl_doc *d,
+                     double most_steps) {
+  const fl_feed *f = fl_app_feed(a);
+  char buf[FL_FMT];
+  size_t n;
+  size_t worst = fl_snapshot_worst(&f->snap);
+  bool is_worst = worst != SIZE_MAX && d == &f->snap.doc[worst] && f->snap.n_docs > 1;
+  glyph g = residency_glyph(d->residency);
+  fl_style bad = is_worst ? ST_BAD : ST_TEXT;
+  fl_put_cp(c, r.x, y, g.style, g.cp);
+  if (d->marked) fl_put_cp(c, r.x + 1, y, ST_WARN, 0x2605);
+  snprintf(buf, sizeof buf, "%u", d->id);
+  right(c, r.x + 1, 5, y, ST_DIM, buf);
+  const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
+  int name_w = p.name_w - 1 - (is_worst ? 6 : 0);
+  int used = fl_put_fit(c, r.x + 7, y, name_w, bad, name, n);
+  if (is_worst) fl_put(c, r.x + 7 + used, y, ST_BAD, " worst");
+  fl_fmt_u32(buf, d->steps);
+  right(c, p.steps_x, p.steps_w, y, ST_TEXT, buf);
+  if (p.steps_w > 8 && d->steps != FL_NONE)
+    fl_bar(c, p.steps_x, y, p.steps_w - 6, most_steps > 0 ? d->steps / most_steps : 0, ST_BAR);
+  if (p.tokens_x) {
+    fl_fmt_count(buf, fl_known(d->tokens));
+    right(c, p.tokens_x, 7, y, ST_TEXT, buf);
+  }
+  right(c, p.loss_x, 7, y, ST_TEXT, fl_fmt_num(buf, d->loss, 3));
+  right(c, p.held_x, 8, y, bad, fl_fmt_num(buf, d->alone, 3));
+  if (p.composed_x) right(c, p.composed_x, 8, y, bad, fl_fmt_num(buf, d->composed, 3));
+  if (p.covered_x) right(c, p.covered_x, 5, y, ST_TEXT, fl_fmt_part(buf, fl_doc_coverage(d)));
+  right(c, p.seen_x, 8, y, ST_DIM, fl_fmt_ago(buf, d->last_t, fl_app_now(a, f)));
+}
+
+static void draw_table(fl_app *a, fl_canvas *c, fl_rect r) {
+  const fl_snapshot *s = fl_app_snap(a);
+  fl_fleet_state *st = &a->fleet;
+  fl_canvas_clip(c, r);
+  columns p = place_columns(r);
+  draw_heads(a, c, r, p);
+  make_order(a);
+  size_t rows = r.h > 1 ? (size_t)r.h - 1 : 0, sel = selected_row(a);
+  if (sel < st->top) st->top = sel;
+  if (rows && sel >= st->top + rows) st->top = sel - rows + 1;
+  if (st->n_order <= rows) st->top = 0;
+  st->page = rows;
+  st->table = (fl_rect){r.x, r.y + 1, r.w, (int)rows};
+  double most = 0;
+  for (size_t i = 0; i < s->n_docs; i++)
+    if (s->doc[i].steps != FL_NONE) most = fmax(most, s->doc[i].steps);
+  for (size_t i = 0; i < rows && st->top + i < st->n_order; i++) {
+    int y = r.y + 1 + (int)i;
+    draw_row(a, c, r, p, y, &s->doc[st->order[st->top + i]], most);
+    if (st->top + i == sel) fl_tint(c, (fl_rect){r.x, y, r.w, 1}, ST_SELECT);
+  }
+  if (st->n_order == 0)
+    fl_put(c, r.x + 2, r.y + 2, ST_DIM,
+           s->n_docs ? "no name contains the filter; F4 and Esc show all again"
+                     : "no documents yet");
+}
+
+/* --- one document ---------------------------------------------------------------------------- */
+
+void fl_coverage_strip(fl_canvas *c, int x, int y, int cols, const fl_doc *d) {
+  static const uint32_t shade[] = {0x00B7, 0x2591, 0x2592, 0x2593, 0x2588};
+  unsigned most = 1;
+  for (size_t i = 0; i < FL_HEAT; i++)
+    if (d->heat[i] > most) most = d->heat[i];
+  for (int i = 0; i < cols; i++) {
+    size_t from = (size_t)i * FL_HEAT / (size_t)cols, to = (size_t)(i + 1) * FL_HEAT / (size_t)cols;
+    unsigned n = 0;
+    for (size_t k = from; k < to || k == from; k++)
+      if (d->heat[k] > n) n = d->heat[k];
+    unsigned level = n == 0 ? 0 : 1 + (n * 3 + most / 2) / most;
+    fl_put_cp(c, x + i, y, n ? ST_BAR : ST_FRAME, shade[level > 4 ? 4 : level]);
+  }
+}
+
+static int conversations(fl_app *a, fl_canvas *c, fl_rect r, int y, const fl_doc *d) {
+  fl_feed *f = fl_app_feed(a);
+  uint32_t at = d->last_study;
+  while (y < r.y + r.h && at != FL_NONE) {
+    const fl_rec_study *st = fl_store_rec(&f->store, FL_EV_STUDY, at);
+    at = st->prev;
+    if (st->doc != d->id) continue;
+    const fl_json *j = fl_feed_detail(f, st->rec.event);
+    const char *request = NULL;
+    if (j) fl_json_get_str(j, "request", &request);
+    char kind[16];
+    snprintf(kind, sizeof kind, "%.12s", fl_study_kinds[st->kind < 8 ? st->kind : 0]);
+    fl_put_fit(c, r.x + 1, y, 12, st->rejected ? ST_WARN : ST_DIM,
+               st->rejected ? "rejected" : kind, strlen(st->rejected ? "rejected" : kind));
+    if (!request) request = "(its line cannot be read any more)";
+    fl_put_fit(c, r.x + 14, y, r.w - 15, ST_TEXT, request, strlen(request));
+    y++;
+  }
+  return y;
+}
+
+static void draw_detail(fl_app *a, fl_canvas *c, fl_rect frame) {
+  const fl_feed *f = fl_app_feed(a);
+  const fl_doc *d = fl_fleet_selected(a);
+  char buf[32], title[160], v1[FL_FMT], v2[FL_FMT], v3[FL_FMT];
+  size_t n;
+  if (!d) {
+    fl_frame(c, frame, "Document");
+    return;
+  }
+  const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
+  snprintf(title, sizeof title, "%.*s", (int)fl_text_fit(name, n < 150 ? n : 150, 60), name);
+  fl_rect r = fl_frame(c, frame, title);
+  fl_canvas_clip(c, r);
+  int y = r.y;
+  glyph g = residency_glyph(d->residency);
+  fl_put_cp(c, r.x + 1, y, g.style, g.cp);
+  fl_putf(c, r.x + 3, y++, ST_TEXT, "%s, %s tokens, %s rows, %s steps", g.word,
+          fl_fmt_u32(v1, d->tokens), fl_fmt_u32(v2, d->rows), fl_fmt_u32(v3, d->steps));
+  fl_putf(c, r.x + 1, y++, ST_TEXT, "loss %s, held-out %s alone, %s together",
+          fl_fmt_num(v1, d->loss, 3), fl_fmt_num(v2, d->alone, 3), fl_fmt_num(v3, d->composed, 3));
+  fl_putf(c, r.x + 1, y, ST_TEXT, "read %s in %zu spans", fl_fmt_part(v1, fl_doc_coverage(d)),
+          d->n_spans);
+  fl_putf(c, r.x + 22, y++, ST_DIM, " %u conversations, %u rejected", d->convs, d->rejected);
+  fl_coverage_strip(c, r.x + 1, y++, r.w - 2, d);
+  conversations(a, c, r, y + 1 < r.y + r.h ? y + 1 : y, d);
+}
+
+/* --- together -------------------------------------------------------------------------------- */
+
+static void draw(fl_app *a, fl_canvas *c) {
+  const fl_rect *pane = a->layout.pane;
+  fl_canvas_clip(c, pane[FL_PANE_TOP]);
+  draw_map(a, c, pane[FL_PANE_TOP]);
+  draw_table(a, c, pane[FL_PANE_MAIN]);
+  const fl_rect *detail = pane[FL_PANE_SIDE].w ? &pane[FL_PANE_SIDE] : &pane[FL_PANE_LOWER];
+  if (detail->w == 0) return;
+  fl_canvas_clip(c, *detail);
+  draw_detail(a, c, *detail);
+}
+
+static void next_sort(fl_app *a) {
+  fl_settings *s = &a->settings;
+  s->sort = (s->sort + 1) % COLUMNS;
+  s->sort_down = s->sort != COL_ID && s->sort != COL_NAME;
+  a->settings_changed = true;
+  fl_app_say(a, false, "sorted by %s; F6 takes the next column, I turns the order round",
+             column_names[s->sort]);
+}
+
+static bool mouse(fl_app *a, const fl_key *k) {
+  const fl_rect *t = &a->fleet.table;
+  size_t row = selected_row(a);
+  if (k->mouse == FL_MOUSE_WHEEL_UP) select_row(a, row > 3 ? row - 3 : 0);
+  else if (k->mouse == FL_MOUSE_WHEEL_DOWN) select_row(a, row + 3);
+  else if (k->y >= t->y && k->y < t->y + t->h && k->x < t->x + t->w)
+    select_row(a, a->fleet.top + (size_t)(k->y - t->y));
+  else if (k->y == t->y - 1) next_sort(a);
+  else return false;
+  if (k->mouse == FL_MOUSE_DOUBLE) a->fleet.open = !a->fleet.open;
+  return true;
+}
+
+static void toggle_mark(fl_app *a) {
+  const fl_doc *d = fl_fleet_selected(a);
+  if (d) fl_action_mark(a, d->id, !d->marked);
+}
+
+static bool letter(fl_app *a, uint32_t cp, size_t row) {
+  switch (cp) {
+    case 'k': select_row(a, row ? row - 1 : 0); return true;
+    case 'j': select_row(a, row + 1); return true;
+    case 'g': select_row(a, 0); return true;
+    case 'G': select_row(a, SIZE_MAX); return true;
+    case 's': next_sort(a); return true;
+    case 'I':
+      a->settings.sort_down = !a->settings.sort_down;
+      a->settings_changed = true;
+      return true;
+    case 'm': toggle_mark(a); return true;
+    case 'w': {
+      size_t worst = fl_snapshot_worst(fl_app_snap(a));
+      if (worst != SIZE_MAX) a->fleet.selected = fl_app_snap(a)->doc[worst].id;
+      return true;
+    }
+    default: return false;
+  }
+}
+
+static bool key(fl_app *a, const fl_key *k) {
+  make_order(a);
+  size_t row = selected_row(a), page = a->fleet.page ? a->fleet.page : 1;
+  switch (k->code) {
+    case FL_KEY_UP: select_row(a, row ? row - 1 : 0); return true;
+    case FL_KEY_DOWN: select_row(a, row + 1); return true;
+    case FL_KEY_PAGE_UP: select_row(a, row > page ? row - page : 0); return true;
+    case FL_KEY_PAGE_DOWN: select_row(a, row + page); return true;
+    case FL_KEY_HOME: select_row(a, 0); return true;
+    case FL_KEY_END: select_row(a, SIZE_MAX); return true;
+    case FL_KEY_ENTER: a->fleet.open = !a->fleet.open; select_row(a, row); return true;
+    case FL_KEY_ESC: a->fleet.open = false; return true;
+    case FL_KEY_MOUSE: return mouse(a, k);
+    case FL_KEY_F:
+      if (k->cp == 6) next_sort(a);
+      else if (k->cp == 7) a->fleet.open = !a->fleet.open;
+      else return false;
+      return true;
+    case FL_KEY_CHAR: return letter(a, k->cp, row);
+    default: return false;
+  }
+}
+
+static const char *const help[][2] = {
+    {"map", "every document: which are in memory, which is trained now"},
+    {"held-out", "loss on questions kept aside, the cartridge alone: lower is better"},
+    {"together", "the same with other cartridges beside it"},
+    {"arrows j k", "choose a document; PgUp, PgDn, Home g, End G"},
+    {"Enter F7", "open it: what was read of it, its conversations"},
+    {"w", "go to the worst one"},
+    {"s F6, I", "sort by the next column, turn the order round"},
+    {"m", "mark it"},
+    {NULL, NULL}};
+
+const fl_view fl_view_fleet = {"fleet", "Fleet", draw, key, NULL, help};

@@ -1,0 +1,412 @@
+/* view_loss.c - curves over rounds: the fleet, one document, the worst ones, several runs. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tui/app.h"
+#include "tui/braille.h"
+#include "tui/format.h"
+
+/* settings.curves */
+enum { SHOW_FLEET, SHOW_ONE, SHOW_WORST, SHOW_RUNS, SHOW_MODES };
+
+static const char *const mode_names[] = {"the fleet", "the selected document", "the worst documents",
+                                         "all runs"};
+
+typedef struct curve {
+  const fl_series *series;
+  char name[64];
+  fl_style style;
+  bool raw; /* the unsmoothed points show behind it */
+} curve;
+
+typedef struct curves {
+  curve c[FL_CURVES];
+  size_t n;
+} curves;
+
+static void add(curves *cs, const fl_series *s, bool raw, const char *name, size_t len) {
+  if (cs->n == FL_CURVES || s->n == 0) return;
+  curve *c = &cs->c[cs->n];
+  len = fl_text_fit(name, len < sizeof c->name ? len : sizeof c->name - 1, sizeof c->name);
+  *c = (curve){.series = s, .style = (fl_style)(ST_CURVE0 + cs->n), .raw = raw};
+  memcpy(c->name, name, len);
+  c->name[len] = '\0';
+  cs->n++;
+}
+
+static void add_text(curves *cs, const fl_series *s, bool raw, const char *name) {
+  add(cs, s, raw, name, strlen(name));
+}
+
+static void add_worst(fl_app *a, curves *cs) {
+  const fl_feed *f = fl_app_feed(a);
+  const fl_snapshot *s = &f->snap;
+  double below = INFINITY;
+  uint32_t after = 0; /* among equals, by place */
+  while (cs->n < FL_CURVES) {
+    const fl_doc *best = NULL;
+    for (size_t i = 0; i < s->n_docs; i++) {
+      double b = fl_doc_badness(&s->doc[i]);
+      bool later = b < below || (b == below && i >= after);
+      if (!isnan(b) && s->doc[i].curve.n && later && (!best || b > fl_doc_badness(best)))
+        best = &s->doc[i];
+    }
+    if (!best) return;
+    below = fl_doc_badness(best);
+    after = (uint32_t)(best - s->doc) + 1;
+    char buf[32];
+    size_t n;
+    const char *name = fl_feed_doc_name(f, best, buf, sizeof buf, &n);
+    add(cs, &best->curve, false, name, n);
+  }
+}
+
+static curves choose(fl_app *a) {
+  curves cs = {.n = 0};
+  const fl_snapshot *s = fl_app_snap(a);
+  const fl_doc *d;
+  bool held = a->settings.held_out;
+  switch (a->settings.curves) {
+    case SHOW_ONE:
+      d = fl_fleet_selected(a);
+      if (!d) break;
+      add_text(&cs, &d->curve, true, "loss");
+      if (held) add_text(&cs, &d->held, false, "held-out, alone");
+      if (held) add_text(&cs, &d->held_composed, false, "held-out, together");
+      break;
+    case SHOW_WORST: add_worst(a, &cs); break;
+    case SHOW_RUNS:
+      for (size_t i = 0; i < a->n_feeds; i++)
+        add_text(&cs, &a->feed[i].snap.curve, false, a->feed[i].label);
+      break;
+    default:
+      add_text(&cs, &s->curve, true, "loss");
+      if (held) add_text(&cs, &s->held, false, "held-out, alone");
+      if (held) add_text(&cs, &s->held_composed, false, "held-out, together");
+      break;
+  }
+  return cs;
+}
+
+/* --- the window ------------------------------------------------------------------------------ */
+
+static double last_round(const curves *cs) {
+  double last = 1;
+  for (size_t i = 0; i < cs->n; i++) {
+    const fl_series *s = cs->c[i].series;
+    last = fmax(last, s->point[s->n - 1].x);
+  }
+  return last;
+}
+
+static void fit_window(fl_loss_state *st, const curves *cs) {
+  double end = last_round(cs) + 1;
+  if (st->fit) {
+    st->x0 = 0;
+    st->x1 = end;
+    return;
+  }
+  double width = fmin(fmax(st->x1 - st->x0, 4), fmax(end, 4));
+  st->x0 = fmax(0, fmin(st->x0, end - width));
+  st->x1 = st->x0 + width;
+}
+
+static double cursor_of(const fl_loss_state *st, const curves *cs) {
+  double at = isnan(st->cursor) ? last_round(cs) : st->cursor;
+  return fmin(fmax(at, 0), last_round(cs));
+}
+
+/* --- the plot -------------------------------------------------------------------------------- */
+
+typedef struct axis {
+  double lo, hi;
+  bool log;
+} axis;
+
+static double to_axis(const axis *ax, double y) { return ax->log ? log10(y) : y; }
+
+static axis find_axis(const fl_column *col, size_t n, bool log_scale) {
+  axis ax = {INFINITY, -INFINITY, log_scale};
+  for (size_t i = 0; i < n; i++)
+    for (int k = 0; k < 2; k++) {
+      double y = (double)(k ? col[i].smooth : col[i].mean);
+      if (col[i].n == 0 || !isfinite(y)) continue;
+      ax.lo = fmin(ax.lo, y);
+      ax.hi = fmax(ax.hi, y);
+    }
+  if (!(ax.lo <= ax.hi)) ax.lo = 0, ax.hi = 1;
+  if (ax.log && ax.lo <= 0) ax.log = false;
+  ax.lo = to_axis(&ax, ax.lo);
+  ax.hi = to_axis(&ax, ax.hi);
+  double pad = fmax((ax.hi - ax.lo) * 0.05, ax.log ? 0.01 : 1e-4);
+  ax.lo -= pad;
+  ax.hi += pad;
+  return ax;
+}
+
+static int dot_row(const axis *ax, double y, int h) {
+  double part = (ax->hi - to_axis(ax, y)) / (ax->hi - ax->lo);
+  return (int)lround(fmin(fmax(part, 0), 1) * (4 * h - 1));
+}
+
+static void plot_curve(fl_plot *p, const axis *ax, const fl_column *col, bool smooth, fl_style st) {
+  int px = -1, py = 0;
+  for (int x = 0; x < 2 * p->w; x++) {
+    double y = (double)(smooth ? col[x].smooth : col[x].mean);
+    if (col[x].n == 0 || !isfinite(y)) continue;
+    int row = dot_row(ax, y, p->h);
+    if (px < 0) fl_plot_dot(p, x, row, st);
+    else fl_plot_line(p, px, py, x, row, st);
+    px = x;
+    py = row;
+  }
+}
+
+static void plot_curves(fl_app *a, fl_plot *p, const curves *cs, const fl_column *col,
+                        const axis *ax) {
+  size_t n = 2 * (size_t)p->w;
+  for (int pass = 0; pass < 2; pass++) /* what lies behind first; the first curve on top */
+    for (size_t i = cs->n; i-- > 0;) {
+      bool smooth = a->settings.smoothing > 0 && (cs->c[i].raw || a->settings.curves >= SHOW_WORST);
+      if (pass == 0 && !(smooth && cs->c[i].raw)) continue;
+      plot_curve(p, ax, col + i * n, pass == 1 && smooth, pass == 0 ? ST_FRAME : cs->c[i].style);
+    }
+}
+
+static void draw_axes(fl_canvas *c, fl_rect r, const axis *ax, const fl_loss_state *st) {
+  char buf[FL_FMT];
+  int steps = r.h >= 16 ? 4 : r.h >= 6 ? 2 : 1;
+  for (int i = 0; i <= steps; i++) {
+    double v = ax->hi - (ax->hi - ax->lo) * i / steps;
+    int y = r.y + (int)lround((double)(r.h - 1) * i / steps);
+    fl_put_right(c, r.x - 1, y, ST_DIM, fl_fmt_num(buf, ax->log ? pow(10, v) : v, 2));
+  }
+  int marks = r.w >= 60 ? 4 : 2;
+  for (int i = 0; i <= marks; i++) {
+    double v = st->x0 + (st->x1 - 1 - st->x0) * i / marks;
+    snprintf(buf, sizeof buf, "%.0f", v);
+    int w = (int)strlen(buf), x = r.x + (int)lround((double)(r.w - 1) * i / marks);
+    x = i == 0 ? x : i == marks ? x - w + 1 : x - w / 2;
+    fl_put(c, x, r.y + r.h, ST_DIM, buf);
+  }
+}
+
+static void draw_plot(fl_app *a, fl_canvas *c, fl_rect frame, const curves *cs) {
+  fl_loss_state *st = &a->loss;
+  char title[160];
+  snprintf(title, sizeof title, "Loss by round: %s%s", mode_names[a->settings.curves],
+           a->settings.log_scale ? " (log scale)" : "");
+  fl_rect in = fl_frame(c, frame, title);
+  fl_rect r = {in.x + 8, in.y, in.w - 8, in.h - 1};
+  st->plot = r;
+  if (r.w < 4 || r.h < 2) return;
+  fl_canvas_clip(c, in);
+  if (cs->n == 0) {
+    fl_put(c, r.x + 2, r.y + r.h / 2, ST_DIM, "no rounds yet; the curve begins with the first one");
+    return;
+  }
+  size_t n = 2 * (size_t)r.w;
+  fl_column *col = fl_calloc(cs->n * n, sizeof *col);
+  fl_plot plot = {0};
+  if (col && fl_plot_init(&plot, r.w, r.h) == FL_OK) {
+    for (size_t i = 0; i < cs->n; i++)
+      fl_series_columns(cs->c[i].series, st->x0, st->x1, a->settings.smoothing, col + i * n, n);
+    axis ax = find_axis(col, cs->n * n, a->settings.log_scale);
+    int cx = r.x + (int)((cursor_of(st, cs) - st->x0) / (st->x1 - st->x0) * r.w);
+    if (cx >= r.x && cx < r.x + r.w) fl_fill(c, (fl_rect){cx, r.y, 1, r.h}, ST_FRAME, 0x2502);
+    plot_curves(a, &plot, cs, col, &ax);
+    fl_plot_draw(&plot, c, r.x, r.y);
+    draw_axes(c, r, &ax, st);
+  }
+  fl_plot_release(&plot);
+  fl_free(col);
+}
+
+/* --- reading and legend ---------------------------------------------------------------------- */
+
+static void draw_reading(fl_app *a, fl_canvas *c, fl_rect r, const curves *cs) {
+  char v1[FL_FMT], v2[FL_FMT], v3[FL_FMT], v4[FL_FMT];
+  const fl_snapshot *s = fl_app_snap(a);
+  fl_canvas_clip(c, r);
+  fl_putf(c, 1, r.y, ST_TEXT, "now: loss %s, mean of 20 rounds %s, learning rate %s, gradient %s",
+          fl_fmt_num(v1, s->loss, 3), fl_fmt_num(v2, s->loss_mean, 3), fl_fmt_sci(v3, s->lr),
+          fl_fmt_num(v4, s->grad_norm, 2));
+  if (cs->n == 0) return;
+  uint32_t at = (uint32_t)cursor_of(&a->loss, cs);
+  int x = 1 + fl_putf(c, 1, r.y + 1, ST_BOLD, "round %u:", at);
+  for (size_t i = 0; i < cs->n && x < r.w - 12; i++) {
+    fl_fmt_num(v1, fl_series_at(cs->c[i].series, at), 3);
+    x += 2 + fl_putf(c, x + 2, r.y + 1, cs->c[i].style, "%s", v1);
+  }
+  if (r.w >= 90) {
+    snprintf(v1, sizeof v1, "smoothing %d", a->settings.smoothing);
+    fl_put_right(c, r.w - 1, r.y + 1, ST_DIM, v1);
+  }
+}
+
+static void draw_legend(fl_app *a, fl_canvas *c, fl_rect r, const curves *cs, bool beside) {
+  fl_canvas_clip(c, r);
+  if (beside) r = fl_frame(c, r, "Curves");
+  char buf[FL_FMT];
+  int x = r.x + 1, y = r.y;
+  uint32_t at = cs->n ? (uint32_t)cursor_of(&a->loss, cs) : 0;
+  for (size_t i = 0; i < cs->n; i++) {
+    const curve *cv = &cs->c[i];
+    fl_fmt_num(buf, fl_series_at(cv->series, at), 3);
+    int room = beside ? r.w - 12 : 22;
+    if (!beside && x + room + 10 > r.w && x > r.x + 1) x = r.x + 1, y++;
+    if (y >= r.y + r.h) return;
+    fl_putf(c, x, y, cv->style, "%zu", i + 1);
+    int used = fl_put_fit(c, x + 2, y, room, cv->style, cv->name, strlen(cv->name));
+    if (beside) {
+      fl_put_right(c, r.x + r.w - 1, y++, ST_TEXT, buf);
+      continue;
+    }
+    x += 3 + used;
+    x += 2 + fl_put(c, x, y, ST_TEXT, buf);
+  }
+  if (!beside) return;
+  y = r.y + r.h - 5;
+  if (y <= r.y + (int)cs->n) return;
+  static const char *const keys[] = {"c  other curves", "s  smoothing", "y  log scale",
+                                     "+ -  zoom   PgUp PgDn  pan", "arrows  cursor   0  all"};
+  for (size_t i = 0; i < 5; i++) fl_put(c, r.x + 1, y + (int)i, ST_DIM, keys[i]);
+}
+
+static void draw(fl_app *a, fl_canvas *c) {
+  const fl_rect *pane = a->layout.pane;
+  curves cs = choose(a);
+  fit_window(&a->loss, &cs);
+  draw_reading(a, c, pane[FL_PANE_TOP], &cs);
+  fl_canvas_clip(c, pane[FL_PANE_MAIN]);
+  draw_plot(a, c, pane[FL_PANE_MAIN], &cs);
+  bool beside = pane[FL_PANE_SIDE].w > 0;
+  draw_legend(a, c, pane[beside ? FL_PANE_SIDE : FL_PANE_LOWER], &cs, beside);
+}
+
+/* --- keys ------------------------------------------------------------------------------------ */
+
+static void next_smoothing(fl_app *a) {
+  static const int steps[] = {0, 5, 20, 100, 500};
+  size_t i = 0;
+  while (i < 5 && steps[i] <= a->settings.smoothing) i++;
+  a->settings.smoothing = steps[i % 5];
+  a->settings_changed = true;
+  if (a->settings.smoothing == 0) fl_app_say(a, false, "smoothing off");
+  else fl_app_say(a, false, "smoothing: a round counts half after %d", a->settings.smoothing);
+}
+
+static void next_mode(fl_app *a) {
+  fl_settings *s = &a->settings;
+  s->curves = (s->curves + 1) % (a->n_feeds > 1 ? SHOW_MODES : SHOW_RUNS);
+  a->settings_changed = true;
+  fl_app_say(a, false, "curves of %s", mode_names[s->curves]);
+}
+
+static void zoom(fl_app *a, double factor) {
+  fl_loss_state *st = &a->loss;
+  curves cs = choose(a);
+  double at = fmin(fmax(cursor_of(st, &cs), st->x0), st->x1);
+  double width = (st->x1 - st->x0) * factor;
+  double part = (at - st->x0) / (st->x1 - st->x0);
+  st->fit = width >= last_round(&cs) + 1;
+  st->x0 = at - width * part;
+  st->x1 = st->x0 + width;
+}
+
+static void pan(fl_app *a, double part) {
+  fl_loss_state *st = &a->loss;
+  double by = (st->x1 - st->x0) * part;
+  if (st->fit) return;
+  st->x0 += by;
+  st->x1 += by;
+}
+
+/* The cursor goes on by one column, at least one round; the window follows it. */
+static void move_cursor(fl_app *a, int direction) {
+  fl_loss_state *st = &a->loss;
+  curves cs = choose(a);
+  double step = st->plot.w > 0 ? fmax(1, floor((st->x1 - st->x0) / st->plot.w)) : 1;
+  st->cursor = fmax(0, cursor_of(st, &cs) + direction * step);
+  if (st->cursor >= last_round(&cs)) st->cursor = NAN;
+  else if (!st->fit && st->cursor < st->x0) pan(a, -0.5);
+  else if (!st->fit && st->cursor >= st->x1) pan(a, 0.5);
+}
+
+static void other_document(fl_app *a, int direction) {
+  const fl_snapshot *s = fl_app_snap(a);
+  const fl_doc *d = fl_fleet_selected(a);
+  if (!d) return;
+  size_t n = s->n_docs, at = (size_t)(d - s->doc);
+  a->fleet.selected = s->doc[(at + (direction > 0 ? 1 : n - 1)) % n].id;
+}
+
+static bool mouse(fl_app *a, const fl_key *k) {
+  const fl_rect *p = &a->loss.plot;
+  if (k->mouse == FL_MOUSE_WHEEL_UP) zoom(a, 0.5);
+  else if (k->mouse == FL_MOUSE_WHEEL_DOWN) zoom(a, 2);
+  else if (k->x >= p->x && k->x < p->x + p->w && k->y >= p->y && k->y < p->y + p->h)
+    a->loss.cursor = a->loss.x0 + (k->x - p->x) * (a->loss.x1 - a->loss.x0) / p->w;
+  else return false;
+  return true;
+}
+
+static bool letter(fl_app *a, uint32_t cp) {
+  switch (cp) {
+    case 'h': move_cursor(a, -1); return true;
+    case 'l': move_cursor(a, 1); return true;
+    case 'j': other_document(a, 1); return true;
+    case 'k': other_document(a, -1); return true;
+    case '+':
+    case '=': zoom(a, 0.5); return true;
+    case '-': zoom(a, 2); return true;
+    case '0': a->loss.fit = true; a->loss.cursor = NAN; return true;
+    case 's': next_smoothing(a); return true;
+    case 'c': next_mode(a); return true;
+    case 'y':
+      a->settings.log_scale = !a->settings.log_scale;
+      a->settings_changed = true;
+      return true;
+    case 'o':
+      a->settings.held_out = !a->settings.held_out;
+      a->settings_changed = true;
+      return true;
+    default: return false;
+  }
+}
+
+static bool key(fl_app *a, const fl_key *k) {
+  switch (k->code) {
+    case FL_KEY_LEFT: move_cursor(a, -1); return true;
+    case FL_KEY_RIGHT: move_cursor(a, 1); return true;
+    case FL_KEY_UP: other_document(a, -1); return true;
+    case FL_KEY_DOWN: other_document(a, 1); return true;
+    case FL_KEY_PAGE_UP: pan(a, -0.5); return true;
+    case FL_KEY_PAGE_DOWN: pan(a, 0.5); return true;
+    case FL_KEY_HOME: a->loss.cursor = 0; return true;
+    case FL_KEY_END: a->loss.cursor = NAN; return true;
+    case FL_KEY_MOUSE: return mouse(a, k);
+    case FL_KEY_F:
+      if (k->cp == 6) next_mode(a);
+      else if (k->cp == 7) next_smoothing(a);
+      else return false;
+      return true;
+    case FL_KEY_CHAR: return letter(a, k->cp);
+    default: return false;
+  }
+}
+
+static const char *const help[][2] = {
+    {"c F6", "the fleet, the selected document, the worst ones, all runs"},
+    {"arrows h l", "move the cursor; its values stand above the plot"},
+    {"up down k j", "another document, where one is shown"},
+    {"+ -", "zoom in and out around the cursor; the wheel does it too"},
+    {"PgUp PgDn", "pan;  0: the whole run;  Home, End: cursor to the ends"},
+    {"s F7", "smoothing"},
+    {"y", "log scale"},
+    {"o", "held-out curves"},
+    {NULL, NULL}};
+
+const fl_view fl_view_loss = {"loss", "Loss", draw, key, NULL, help};

@@ -1,0 +1,114 @@
+/* watch.c - the loop of the dashboard: time, keys, sockets and signals in one poll(2). */
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "tui/app.h"
+#include "tui/headless.h"
+#include "tui/term.h"
+#include "tui/tui.h"
+
+static const double frame_s = 0.1;   /* at most ten redraws a second, but a key shows at once */
+static const double read_s = 0.05;   /* of reading between two looks at the keys */
+static const double clock_s = 1;     /* "ago" columns of a live run */
+
+typedef struct loop {
+  fl_app *app;
+  fl_term term;
+  fl_canvas canvas;
+  bool dirty;
+  double drawn; /* fl_now_s() of the last frame */
+  int color;    /* as the terminal was set up with */
+  bool forced_ascii;
+  bool hung_up;
+} loop;
+
+static void redraw(loop *l) {
+  int w, h;
+  fl_term_size(&l->term, &w, &h);
+  if (l->color != l->app->settings.color) {
+    l->color = l->app->settings.color;
+    fl_term_set_color(&l->term, (fl_tui_color)l->color);
+  }
+  if ((w != l->canvas.w || h != l->canvas.h) && fl_canvas_resize(&l->canvas, w, h) != FL_OK) return;
+  l->canvas.ascii = l->app->settings.ascii || l->forced_ascii;
+  fl_app_draw(l->app, &l->canvas);
+  fl_term_paint(&l->term, &l->canvas);
+  l->dirty = false;
+  l->drawn = fl_now_s();
+}
+
+static bool take_keys(loop *l) {
+  fl_key k;
+  bool any = false;
+  while (!l->app->quit && fl_input_next(&l->term, &k)) {
+    fl_app_key(l->app, &k);
+    any = true;
+  }
+  return any;
+}
+
+static void wait_for(loop *l, double seconds) {
+  struct pollfd fd[8] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                         {.fd = fl_term_signal_fd(), .events = POLLIN}};
+  nfds_t n = 2;
+  fl_app *a = l->app;
+  const fl_link *const links[] = {&a->command, &a->retrieval.link, &a->chat.link,
+                                  &a->chat.bare_link};
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+    if (links[i]->state == FL_LINK_WAITING)
+      fd[n++] = (struct pollfd){.fd = links[i]->fd, .events = fl_link_events(links[i])};
+  if (poll(fd, n, (int)ceil(seconds * 1000)) > 0 && (fd[0].revents & (POLLHUP | POLLERR | POLLNVAL)))
+    l->hung_up = true;
+}
+
+static bool clock_moves(const fl_app *a) {
+  fl_feed_state st = fl_feed_status(&a->feed[a->current]);
+  return st == FL_FEED_LIVE || st == FL_FEED_PAUSED || st == FL_FEED_QUIET || st == FL_FEED_DEAD;
+}
+
+static void run(loop *l) {
+  redraw(l);
+  while (!l->app->quit && !l->hung_up && !fl_term_signal()) {
+    bool more;
+    bool keys = take_keys(l);
+    l->dirty |= fl_app_tick(l->app, read_s, &more) || keys;
+    double since = fl_now_s() - l->drawn;
+    if (clock_moves(l->app) && since >= clock_s) l->dirty = true;
+    if (l->dirty && (keys || since >= frame_s)) redraw(l);
+    double patience = l->dirty ? fmax(0, frame_s - since) : fl_app_patience(l->app);
+    wait_for(l, more ? 0 : patience);
+  }
+}
+
+static int watch_screen(const fl_tui_options *opt, fl_app *a, fl_err *err) {
+  loop l = {.app = a, .color = -1};
+  int kept = a->settings.color;
+  if (opt->color != FL_TUI_COLOR_AUTO) a->settings.color = (int)opt->color;
+  int rc = fl_term_open(&l.term, a->settings.mouse && !opt->no_mouse, err);
+  if (rc != FL_OK) return rc;
+  l.forced_ascii = opt->ascii || !l.term.utf8;
+  run(&l);
+  int sig = fl_term_signal();
+  fl_term_close(&l.term);
+  fl_canvas_release(&l.canvas);
+  /* a flag holds for once, what was chosen on the screen is kept */
+  if (a->settings.color == (int)opt->color) a->settings.color = kept;
+  if (a->settings_changed) fl_settings_save(&a->settings, NULL);
+  /* Ctrl-C is a way to leave like any other; the rest were asked from outside. */
+  return (sig && sig != SIGINT) || l.hung_up ? FL_EINTR : FL_OK;
+}
+
+int fl_tui_watch(const fl_tui_options *opt, fl_err *err) {
+  if (opt->once || opt->headless) return fl_headless(opt, err);
+  fl_app *a = fl_calloc(1, sizeof *a);
+  if (!a) return fl_fail(err, FL_ENOMEM, "watch: no memory");
+  int rc = fl_app_init(a, opt, err);
+  if (rc == FL_OK) rc = watch_screen(opt, a, err);
+  fl_app_release(a);
+  fl_free(a);
+  return rc;
+}
