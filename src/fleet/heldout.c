@@ -102,7 +102,7 @@ int fl_heldout_read(fl_residency *r, const fl_fleet *f, const fl_conv_limits *li
   for (ssize_t n; in != NULL && rc == FL_OK && (n = getline(&line, &room, in)) > 0;)
     rc = take_line(r, f, wanted, line, (size_t)n, limits);
   if (in != NULL) fclose(in);
-  free(line); /* getline's own */
+  fl_free(line); /* getline's own */
   fl_free(wanted);
   fl_free(path);
   return rc == FL_OK ? rc : fl_fail(err, rc, "not enough memory for held-out conversations");
@@ -120,7 +120,7 @@ static void copy_known(FILE *in, fl_sink *out, const fl_fleet *f) {
       (void)fl_sink_write(out, line, (size_t)n);
     fl_json_free(o);
   }
-  free(line);
+  fl_free(line);
 }
 
 static void add_slot(fl_sink *out, const fl_fleet *f, const fl_resident *s, fl_buf *b) {

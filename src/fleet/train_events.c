@@ -50,7 +50,7 @@ void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total) {
   fl_event_bool(&e, "resumed", f->m.rounds > 0);
   char *path = realpath(fl_model_path(f->model), NULL); /* allocated by libc */
   fl_event_str(&e, "model", path != NULL ? path : fl_model_path(f->model));
-  free(path);
+  fl_free(path);
   fl_event_str(&e, "model_name", fl_model_name(f->model));
   fl_event_str(&e, "model_hash", fl_model_hash(f->model));
   fl_event_str(&e, "fleet", f->dir);

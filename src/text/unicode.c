@@ -1,4 +1,5 @@
 /* unicode.c - code point classes and NFC over libunistring; ASCII never gets that far. */
+#include "base/mem.h"
 #include "text/unicode.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static int nfc_valid(fl_buf *out, const char *s, size_t len) {
   uint8_t *r = u8_normalize(UNINORM_NFC, (const uint8_t *)s, len, NULL, &n);
   if (r == NULL) return FL_ENOMEM;
   fl_buf_append(out, r, n);
-  free(r); /* libunistring's own malloc */
+  fl_free(r); /* libunistring's own malloc */
   return out->oom ? FL_ENOMEM : FL_OK;
 }
 
