@@ -27,6 +27,8 @@ static const opt_spec input_specs[] = {
     .help = "train a document anew, its files may be damaged; repeatable" },
   { .name = "merge", .type = OPT_TEXT, .meta = "NAME", .offset = offsetof(train_args, merge),
     .help = "one cartridge of this name for all documents together" },
+  { .name = "tui", .type = OPT_ON, .offset = offsetof(train_args, tui),
+    .help = "show the dashboard while training" },
   { 0 }
 };
 static const opt_group groups[] = {
@@ -201,7 +203,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   int rc = prepare(p, dir, &manifest, err);
   if (rc == FL_OK) rc = fl_source_read(&docs, a->docs.v, a->docs.n, a->recursive, err);
   if (rc == FL_OK)
-    rc = train_run(a, dir, &docs, err);
+    rc = a->tui ? train_detached(a, dir, &docs, err) : train_run(a, dir, &docs, err);
   fl_source_release(&docs);
   fl_manifest_release(&manifest);
   return rc;

@@ -11,6 +11,7 @@ flotilla_SOURCES = \
 	src/commands/cmd_info.c \
 	src/commands/cmd_study.c \
 	src/commands/cmd_train.c \
+	src/commands/cmd_watch.c \
 	src/commands/command.h src/commands/commands.c \
 	src/commands/engine.c src/commands/engine.h \
 	src/commands/eval.h \
@@ -34,8 +35,8 @@ flotilla_SOURCES = \
 	src/commands/report.c src/commands/report.h \
 	src/commands/sampling.c src/commands/sampling.h \
 	src/commands/signals.c src/commands/signals.h \
-	src/commands/train.h \
+	src/commands/train.h src/commands/train_detached.c \
 	src/commands/train_options.c src/commands/train_options.h
 flotilla_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
 flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS)
-flotilla_LDADD = $(FLEET_LIBS) $(BASE_LIBS) $(EDIT_LIBS)
+flotilla_LDADD = $(TUI_LIBS) $(FLEET_LIBS) $(BASE_LIBS) $(EDIT_LIBS) $(NCURSES_LIBS)
