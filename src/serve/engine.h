@@ -124,7 +124,9 @@ int fl_engine_submit(fl_engine *e, const fl_job_request *r, const fl_job_sink *s
 void fl_job_cancel(fl_job *j);  /* any thread; noticed within a step, inside prefill too */
 void fl_job_release(fl_job *j); /* after on_end, or right after cancel */
 
-/* The retrieval embedding of a text (blocks until the engine thread made it). out [d_model]. */
+/* The embedding of a text by the recipe of the retrieval, of length 1, not centred (the centre moves
+ * with the fleet). Blocks until the engine thread made it. out [d_model]. FL_EFULL, FL_EINPUT (too
+ * long), FL_EBUSY as for submit. */
 int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size_t *n_tokens,
                     fl_err *err);
 
@@ -133,7 +135,7 @@ typedef struct fl_engine_stats {
   size_t slots, slots_busy, queued;
   uint64_t jobs_done, jobs_refused, jobs_cancelled, jobs_failed;
   uint64_t prompt_tokens, cached_tokens, completion_tokens, drafted, accepted;
-  uint64_t steps, reloads, spills, restores;
+  uint64_t steps, reloads, spills, restores, spills_failed;
   uint64_t generation;
   size_t kv_bytes, weight_bytes;
   size_t docs;

@@ -1,0 +1,174 @@
+/* admit.c - from the queue into a slot: which documents, which rows, whether there is room. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "serve/engine_state.h"
+
+/* --- which documents --- */
+
+/* The prefix of the selection, composed when it is not in memory. The conversation's own rows, of
+ * an older generation perhaps, come first. */
+static int take_prefix(fl_engine *e, fl_job *j, fl_err *err) {
+  fl_prefix *x = NULL;
+  size_t rows = 0;
+  if (j->known_print[0] != '\0') x = fl_prefix_find(&e->prefixes, &j->docs, j->known_print, 0);
+  uint64_t generation = e->fleet != NULL ? fl_fleet_generation(e->fleet) : 0;
+  if (x == NULL) x = fl_prefix_find(&e->prefixes, &j->docs, NULL, generation);
+  int rc = FL_OK;
+  if (x == NULL) {
+    rc = j->docs.n > 0 ? fl_selection_rows(e->fleet, &j->docs, &rows, err) : FL_OK;
+    if (rc == FL_OK) rc = fl_slots_make_room(&e->slots, rows, NULL, err);
+    if (rc == FL_OK) rc = fl_prefix_make(&x, &e->prefixes, e->fleet, &j->docs, err);
+  }
+  if (rc != FL_OK) return rc;
+  fl_prefix_hold(&e->prefixes, x);
+  j->prefix = x;
+  if (e->opt.speculate && e->fleet != NULL) fl_prefix_read_text(x, e->fleet);
+  if (j->req.rag == FL_RAG_AUTO && e->fleet != NULL)
+    (void)fl_stickies_put(&e->stickies, j->req.key, &j->docs, x->print);
+  return FL_OK;
+}
+
+static const fl_message *last_user(const fl_job *j) { return &j->req.msgs[j->req.n_msgs - 1]; }
+
+/* Leaves out the worst documents until the prompt and one token fit behind the rest. */
+static int trim_selection(fl_engine *e, fl_job *j, fl_err *err) {
+  const size_t prompt = j->prompt.len + 1;
+  size_t rows = 0;
+  int rc = fl_selection_rows(e->fleet, &j->docs, &rows, err);
+  while (rc == FL_OK && j->docs.n > 0 &&
+         (rows + prompt > e->opt.ctx || fl_slots_too_large(&e->slots, rows + prompt))) {
+    j->docs.n--;
+    rc = fl_selection_rows(e->fleet, &j->docs, &rows, err);
+  }
+  return rc;
+}
+
+/* Once a job, however long it waits for room afterwards. */
+static int select_docs(fl_engine *e, fl_job *j, fl_err *err) {
+  const fl_select_options o = { .rag = e->opt.rag, .adaptive = e->opt.adaptive,
+                                .margin = e->opt.margin };
+  const fl_message *q = last_user(j);
+  bool kept = false;
+  int rc = FL_OK;
+  if (j->req.rag == FL_RAG_AUTO && e->fleet != NULL) {
+    const fl_sticky *known = fl_stickies_find(&e->stickies, j->req.key);
+    rc = fl_select(&j->docs, &kept, e->fleet, &o, known, q->text, q->len, err);
+    if (rc == FL_OK && !kept) rc = trim_selection(e, j, err);
+    if (rc == FL_OK && kept) snprintf(j->known_print, sizeof j->known_print, "%s", known->print);
+  } else {
+    j->docs = j->req.named; /* empty without retrieval */
+  }
+  j->selected = rc == FL_OK;
+  return rc;
+}
+
+static int render(fl_engine *e, fl_job *j, bool behind_rows, const char *scope, fl_err *err) {
+  const fl_render c = { .msgs = j->req.msgs, .n_msgs = j->req.n_msgs, .thinking = j->req.thinking,
+                        .behind_rows = behind_rows, .scope = scope,
+                        .answers = scope != NULL ? &e->answers : NULL };
+  fl_ids_reset(&j->prompt);
+  return fl_render_ids(&e->renderer, &c, &j->prompt, err);
+}
+
+/* Documents, prefix, prompt. */
+static int prepare(fl_engine *e, fl_job *j, fl_err *err) {
+  int rc = j->selected ? FL_OK : render(e, j, true, NULL, err); /* how long it is, about */
+  pthread_mutex_lock(&e->fleet_mu);
+  if (rc == FL_OK && !j->selected) rc = select_docs(e, j, err);
+  if (rc == FL_OK) rc = take_prefix(e, j, err);
+  pthread_mutex_unlock(&e->fleet_mu);
+  if (rc == FL_OK) rc = render(e, j, j->prefix->rows > 0, j->prefix->print, err);
+  return rc;
+}
+
+/* --- the slot --- */
+
+static int check_context(const fl_engine *e, const fl_job *j, fl_err *err) {
+  size_t used = j->prefix->rows + j->prompt.len;
+  if (used + 1 <= e->opt.ctx) return FL_OK;
+  return fl_fail(err, FL_EINPUT, "the conversation has %zu tokens behind %zu rows of documents, which "
+                 "leaves no room for an answer in a context of %zu; shorten it", j->prompt.len,
+                 j->prefix->rows, e->opt.ctx);
+}
+
+static int open_slot(fl_engine *e, fl_job *j, fl_err *err) {
+  size_t used = j->prefix->rows + j->prompt.len;
+  int rc = check_context(e, j, err);
+  if (rc != FL_OK) return rc;
+  j->max_new = j->req.max_new;
+  if (j->max_new > e->opt.ctx - used) j->max_new = e->opt.ctx - used;
+  /* An answer as long as it likes must not be refused for what it may never need. */
+  while (j->max_new > 256 && fl_slots_too_large(&e->slots, used + j->max_new)) j->max_new /= 2;
+  const fl_slot_wish w = { .prefix = j->prefix, .ids = j->prompt.data, .n = j->prompt.len,
+                           .rows = used + j->max_new, .key = j->req.key };
+  return fl_slots_open(&j->slot, &e->slots, &w, err);
+}
+
+static void tell_start(fl_engine *e, fl_job *j) {
+  fl_job_doc doc[FL_PREFIX_DOCS];
+  fl_job_start s = { .docs = doc, .rows = j->prefix->rows, .prompt_tokens = j->prompt.len,
+                     .cached_tokens = j->done, .queue_s = fl_now_s() - j->submitted };
+  pthread_mutex_lock(&e->fleet_mu);
+  for (size_t i = 0; i < j->prefix->n_docs; i++) {
+    fl_doc_info d = { .name = "" };
+    size_t at;
+    if (fl_doc_by_id(e->fleet, j->prefix->doc[i], &at)) fl_fleet_doc(e->fleet, at, &d);
+    doc[s.n_docs++] = (fl_job_doc){ .name = d.name, .score = j->docs.score[i],
+                                    .rows = j->prefix->doc_rows[i] };
+  }
+  pthread_mutex_unlock(&e->fleet_mu);
+  if (j->sink.on_start != NULL) j->sink.on_start(j->sink.ctx, &s);
+}
+
+static void start(fl_engine *e, fl_job *j) {
+  j->done = j->slot->ids.len;
+  if (e->opt.speculate) (void)fl_suffix_append(&j->own, j->prompt.data, j->prompt.len);
+  e->active[e->n_jobs++] = j;
+  pthread_mutex_lock(&e->box->mu);
+  e->n_active = e->n_jobs;
+  e->stats.prompt_tokens += j->prompt.len;
+  e->stats.cached_tokens += j->done;
+  pthread_mutex_unlock(&e->box->mu);
+  tell_start(e, j);
+}
+
+static fl_job *first_queued(fl_engine *e) {
+  pthread_mutex_lock(&e->box->mu);
+  fl_job *j = e->head;
+  pthread_mutex_unlock(&e->box->mu);
+  return j;
+}
+
+static void leave_queue(fl_engine *e) {
+  pthread_mutex_lock(&e->box->mu);
+  e->head = e->head->next;
+  if (e->head == NULL) e->tail = NULL;
+  e->n_queued--;
+  pthread_mutex_unlock(&e->box->mu);
+}
+
+/* True when the job left the queue, in one way or another. */
+static bool admit_one(fl_engine *e, fl_job *j) {
+  fl_err err = { 0 };
+  int rc = j->prefix == NULL ? prepare(e, j, &err) : FL_OK;
+  if (rc == FL_OK) rc = open_slot(e, j, &err);
+  if (rc == FL_EBUSY && e->n_jobs > 0) return false;
+  if (rc == FL_EFULL && e->n_jobs > 0) return false; /* others end and make room */
+  leave_queue(e);
+  if (rc == FL_OK) start(e, j);
+  else fl_job_finish(e, j, FL_FINISH_ERROR, NULL, rc, err.text);
+  return true;
+}
+
+void fl_engine_admit(fl_engine *e) {
+  const bool others = e->n_jobs > 0;
+  fl_job *j;
+  while (e->n_jobs < e->slots.n && (j = first_queued(e)) != NULL) {
+    /* Retrieval and composition take time: with others waiting, one a step. */
+    if (!admit_one(e, j) || others) return;
+  }
+}

@@ -1,0 +1,408 @@
+/* engine.c - starting, the thread's loop, stopping, and what other threads may call. */
+#include "serve/engine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "fleet/retrieval.h"
+#include "serve/engine_state.h"
+
+enum {
+  ANSWERS = 1024, ANSWER_TOKENS = 1 << 20, /* remembered */
+  STICKIES = 4096
+};
+
+void fl_engine_options_default(fl_engine_options *o) {
+  *o = (fl_engine_options){ .n_slots = 8, .queue = 64, .kv = FL_KV_F16,
+                            .rag = { .docs = 2, .chunks = 8, .floor = -1 }, .margin = 0.05,
+                            .speculate = true, .spill_files = 64, .reload_s = 2 };
+}
+
+/* --- the loop --- */
+
+static void finish_queued(fl_engine *e, bool all) {
+  fl_job *gone = NULL;
+  pthread_mutex_lock(&e->box->mu);
+  fl_job **at = &e->head, *last = NULL;
+  while (*at != NULL) {
+    fl_job *j = *at;
+    if (!all && !atomic_load(&j->cancel)) {
+      last = j;
+      at = &j->next;
+      continue;
+    }
+    *at = j->next;
+    j->next = gone;
+    gone = j;
+    e->n_queued--;
+  }
+  e->tail = last;
+  pthread_mutex_unlock(&e->box->mu);
+  while (gone != NULL) {
+    fl_job *j = gone;
+    gone = j->next;
+    fl_job_finish(e, j, FL_FINISH_CANCELLED, NULL, FL_OK, NULL);
+  }
+}
+
+static void finish_active(fl_engine *e, bool all) {
+  for (size_t i = e->n_jobs; i-- > 0;)
+    if (all || atomic_load(&e->active[i]->cancel))
+      fl_job_finish(e, e->active[i], FL_FINISH_CANCELLED, NULL, FL_OK, NULL);
+}
+
+static void fail_embeds(fl_engine *e) {
+  pthread_mutex_lock(&e->box->mu);
+  for (fl_embed_task *t = e->embed; t != NULL; t = t->next) {
+    fl_seq_free(t->seq);
+    t->seq = NULL;
+    t->rc = fl_fail(&t->err, FL_EBUSY, "the server is stopping");
+    t->finished = true;
+  }
+  e->embed = NULL;
+  pthread_cond_broadcast(&e->box->done);
+  pthread_mutex_unlock(&e->box->mu);
+}
+
+static void log_reload_failure(fl_engine *e, const char *text) {
+  fl_event ev;
+  fl_event_begin(&ev, "error");
+  fl_event_str(&ev, "message", text);
+  fl_event_emit(e->log, &ev);
+  if (!e->told) fl_warn("%s; going on with what is in memory", text);
+  e->told = true;
+}
+
+static void follow(fl_engine *e) {
+  bool changed = false;
+  fl_err err = { 0 };
+  if (e->fleet == NULL || !(e->opt.reload_s > 0) || fl_now_s() < e->next_reload) return;
+  e->next_reload = fl_now_s() + e->opt.reload_s;
+  pthread_mutex_lock(&e->fleet_mu);
+  int rc = fl_fleet_follow(e->fleet, &changed, &err);
+  uint64_t generation = fl_fleet_generation(e->fleet);
+  size_t docs = fl_fleet_n_docs(e->fleet);
+  pthread_mutex_unlock(&e->fleet_mu);
+  if (rc != FL_OK) log_reload_failure(e, err.text);
+  else e->told = false;
+  pthread_mutex_lock(&e->box->mu);
+  e->stats.reloads += generation != e->stats.generation;
+  e->stats.generation = generation;
+  e->stats.docs = docs;
+  pthread_mutex_unlock(&e->box->mu);
+}
+
+static void publish(fl_engine *e) {
+  const size_t bytes = fl_kv_pool_bytes(e->pool) + fl_kv_pool_bytes(e->embed_pool);
+  const fl_spill_stats sp = e->spill != NULL ? fl_spill_stats_of(e->spill) : (fl_spill_stats){ 0 };
+  pthread_mutex_lock(&e->box->mu);
+  e->stats.kv_bytes = bytes;
+  e->stats.spills = sp.saved;
+  e->stats.restores = sp.restored;
+  e->stats.spills_failed = sp.skipped;
+  pthread_mutex_unlock(&e->box->mu);
+}
+
+/* Waits until there is something to do; false when the thread is to end. */
+static bool await_work(fl_engine *e) {
+  bool go_on = true, wait = true;
+  pthread_mutex_lock(&e->box->mu);
+  while (wait) {
+    go_on = !(e->stopping && e->n_jobs == 0 && e->head == NULL && e->embed == NULL);
+    wait = go_on && e->n_jobs == 0 && e->head == NULL && e->embed == NULL && !e->stopping;
+    if (!wait) break;
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += 1; /* a look at the fleet now and then */
+    if (pthread_cond_timedwait(&e->box->wake, &e->box->mu, &t) == ETIMEDOUT) break;
+  }
+  pthread_mutex_unlock(&e->box->mu);
+  return go_on;
+}
+
+static void wind_down(fl_engine *e) {
+  pthread_mutex_lock(&e->box->mu);
+  bool stopping = e->stopping, late = stopping && fl_now_s() >= e->deadline;
+  pthread_mutex_unlock(&e->box->mu);
+  if (!stopping) return;
+  finish_queued(e, true);
+  fail_embeds(e);
+  if (late) finish_active(e, true);
+}
+
+static void *run(void *arg) {
+  fl_engine *e = arg;
+  while (await_work(e)) {
+    follow(e);
+    wind_down(e);
+    finish_queued(e, false);
+    finish_active(e, false);
+    fl_engine_admit(e);
+    fl_engine_embed_slice(e);
+    fl_engine_step(e);
+    publish(e);
+  }
+  return NULL;
+}
+
+/* --- starting and stopping --- */
+
+static uint64_t memory_available(void) {
+  long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  uint64_t free_bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+  fl_buf b = { 0 };
+  if (fl_fs_read(&b, "/proc/meminfo", 1 << 16, NULL) == FL_OK) {
+    const char *at = strstr(b.data, "MemAvailable:");
+    unsigned long long kib = 0;
+    if (at != NULL && sscanf(at, "MemAvailable: %llu kB", &kib) == 1) free_bytes = kib << 10;
+  }
+  fl_buf_release(&b);
+  return free_bytes;
+}
+
+static int check_options(fl_engine *e, fl_err *err) {
+  fl_engine_options *o = &e->opt;
+  const size_t n_ctx = fl_model_hparams(e->model)->n_ctx;
+  if (o->n_slots < 1 || o->n_slots > FL_SERVE_SLOTS)
+    return fl_fail(err, FL_EUSAGE, "%zu slots; 1 to %d are possible", o->n_slots, FL_SERVE_SLOTS);
+  if (o->rag.docs > FL_PREFIX_DOCS)
+    return fl_fail(err, FL_EUSAGE, "%zu documents for an answer; at most %d are possible",
+                   o->rag.docs, FL_PREFIX_DOCS);
+  if (o->ctx == 0 || o->ctx > n_ctx) o->ctx = n_ctx;
+  if (o->max_bytes == 0) o->max_bytes = memory_available() / 2;
+  if (o->max_bytes == 0) o->max_bytes = SIZE_MAX / 4; /* not known: no limit */
+  return FL_OK;
+}
+
+static int make_pass(fl_engine *e, fl_err *err) {
+  const fl_hparams *hp = fl_model_hparams(e->model);
+  const fl_kernels *kern = fl_model_kernels(e->model);
+  e->out_rows = e->opt.n_slots + FL_DRAFT_ROWS;
+  const fl_pass_options o = { .max_rows = FL_STEP_ROWS, .max_spans = e->opt.n_slots + 1,
+                              .max_out_rows = e->out_rows };
+  int rc = fl_pass_new(&e->pass, e->model, e->team, &o, err);
+  if (rc == FL_OK)
+    rc = fl_kv_pool_new(&e->pool, hp, kern, e->opt.kv, (size_t)e->opt.max_bytes, err);
+  if (rc == FL_OK) rc = fl_kv_pool_new(&e->embed_pool, hp, kern, FL_KV_F32, 0, err);
+  if (rc == FL_OK) rc = fl_sampler_new(&e->sampler, kern, hp->n_vocab, err);
+  if (rc != FL_OK) return rc;
+  e->logits = fl_aligned_calloc(e->out_rows * hp->n_vocab, sizeof *e->logits);
+  return e->logits != NULL ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots",
+                                             e->opt.n_slots);
+}
+
+/* Conversations that were spilled keep their documents over a restart. */
+static void recall_stickies(fl_engine *e) {
+  for (size_t i = 0; i < fl_spill_n(e->spill); i++) {
+    const fl_spill_file *f = fl_spill_at(e->spill, i);
+    fl_selection s = { .n = f->n_docs };
+    if (f->n_docs == 0 || e->fleet == NULL) continue;
+    memcpy(s.doc, f->doc, f->n_docs * sizeof *s.doc);
+    (void)fl_stickies_put(&e->stickies, f->key, &s, f->print);
+  }
+}
+
+static int make_state(fl_engine *e, fl_err *err) {
+  int rc = fl_renderer_init(&e->renderer, e->model, err);
+  if (rc == FL_OK && (fl_answers_init(&e->answers, ANSWERS, ANSWER_TOKENS) != FL_OK ||
+                      fl_stickies_init(&e->stickies, STICKIES) != FL_OK))
+    rc = fl_fail(err, FL_ENOMEM, "not enough memory for the server");
+  if (rc == FL_OK && e->opt.spill_dir != NULL)
+    rc = fl_spill_open(&e->spill, e->opt.spill_dir, e->opt.spill_files, e->model, e->pool, err);
+  if (rc == FL_OK && e->spill != NULL) recall_stickies(e);
+  e->prefixes.pool = e->pool;
+  if (rc == FL_OK)
+    rc = fl_slots_init(&e->slots, e->opt.n_slots, e->pool, (size_t)e->opt.max_bytes, &e->prefixes,
+                       e->spill, err);
+  return rc;
+}
+
+static int make_mailbox(fl_engine *e, fl_err *err) {
+  e->box = fl_calloc(1, sizeof *e->box);
+  if (e->box == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the server");
+  pthread_mutex_init(&e->box->mu, NULL);
+  pthread_cond_init(&e->box->wake, NULL);
+  pthread_cond_init(&e->box->done, NULL);
+  atomic_init(&e->box->refs, 1);
+  pthread_mutex_init(&e->fleet_mu, NULL);
+  return FL_OK;
+}
+
+/* Everything but the fleet, which is the caller's until the engine runs. */
+static void engine_free(fl_engine *e) {
+  fl_slots_release(&e->slots);
+  fl_prefixes_release(&e->prefixes);
+  fl_spill_close(e->spill);
+  fl_stickies_release(&e->stickies);
+  fl_answers_release(&e->answers);
+  fl_renderer_release(&e->renderer);
+  fl_sampler_free(e->sampler);
+  fl_pass_free(e->pass);
+  fl_kv_pool_free(e->pool);
+  fl_kv_pool_free(e->embed_pool);
+  fl_free(e->logits);
+  if (e->box != NULL) pthread_mutex_destroy(&e->fleet_mu);
+  fl_mailbox_unref(e->box);
+  fl_free(e);
+}
+
+static void first_stats(fl_engine *e) {
+  e->stats.slots = e->opt.n_slots;
+  e->stats.weight_bytes = fl_model_weight_bytes(e->model);
+  e->stats.generation = e->fleet != NULL ? fl_fleet_generation(e->fleet) : 0;
+  e->stats.docs = e->fleet != NULL ? fl_fleet_n_docs(e->fleet) : 0;
+  e->next_reload = fl_now_s() + e->opt.reload_s;
+}
+
+int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *team,
+                    const fl_engine_options *o, fl_events *log, fl_err *err) {
+  fl_engine *e = fl_calloc(1, sizeof *e);
+  if (e == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the server");
+  e->opt = *o;
+  e->model = model;
+  e->team = team;
+  e->fleet = fleet;
+  e->log = log;
+  int rc = check_options(e, err);
+  if (rc == FL_OK) rc = make_mailbox(e, err);
+  if (rc == FL_OK) rc = make_pass(e, err);
+  if (rc == FL_OK) rc = make_state(e, err);
+  if (rc == FL_OK) first_stats(e);
+  if (rc == FL_OK && pthread_create(&e->thread, NULL, run, e) != 0)
+    rc = fl_fail(err, FL_EFAIL, "the system gives no thread for the engine");
+  if (rc != FL_OK) {
+    engine_free(e);
+    return rc;
+  }
+  *out = e;
+  return FL_OK;
+}
+
+void fl_engine_stop(fl_engine *e, double grace_s) {
+  if (e == NULL) return;
+  pthread_mutex_lock(&e->box->mu);
+  e->stopping = true;
+  e->deadline = fl_now_s() + grace_s;
+  pthread_cond_signal(&e->box->wake);
+  pthread_mutex_unlock(&e->box->mu);
+  pthread_join(e->thread, NULL);
+  fl_fleet *fleet = e->fleet;
+  engine_free(e);
+  fl_fleet_close(fleet);
+}
+
+/* --- other threads --- */
+
+static int enqueue(fl_engine *e, fl_job *j, fl_err *err) {
+  int rc = FL_OK;
+  pthread_mutex_lock(&e->box->mu);
+  if (e->stopping) {
+    rc = fl_fail(err, FL_EBUSY, "the server is stopping");
+  } else if (e->n_queued + e->n_active >= e->opt.queue + e->opt.n_slots) {
+    rc = fl_fail(err, FL_EFULL, "%zu requests are waiting, which is the limit; try again later",
+                 e->n_queued);
+    e->stats.jobs_refused++;
+  } else {
+    if (e->tail != NULL) e->tail->next = j;
+    else e->head = j;
+    e->tail = j;
+    e->n_queued++;
+    pthread_cond_signal(&e->box->wake);
+  }
+  pthread_mutex_unlock(&e->box->mu);
+  return rc;
+}
+
+int fl_engine_submit(fl_engine *e, const fl_job_request *r, const fl_job_sink *sink, fl_job **job,
+                     fl_err *err) {
+  fl_job *j = NULL;
+  int rc = fl_job_new(&j, e, r, sink, err);
+  if (rc != FL_OK) return rc;
+  atomic_fetch_add(&j->refs, 1); /* ours, the queue's is the first */
+  rc = enqueue(e, j, err);
+  if (rc != FL_OK) {
+    fl_job_unref(j);
+    fl_job_unref(j);
+    return rc;
+  }
+  if (job != NULL) *job = j;
+  else fl_job_unref(j);
+  return FL_OK;
+}
+
+static int embed_ids(const fl_engine *e, const char *text, size_t len, fl_ids *ids, fl_err *err) {
+  fl_buf b = { 0 };
+  fl_buf_append(&b, text, len);
+  fl_buf_puts(&b, FL_EMBED_SUFFIX);
+  int rc = b.oom ? fl_fail(err, FL_ENOMEM, "not enough memory to embed a text")
+                 : fl_tokenize(fl_model_tokenizer(e->model), ids, b.data, b.len, FL_TOK_BOS, err);
+  fl_buf_release(&b);
+  if (rc == FL_OK && ids->len > e->opt.ctx)
+    rc = fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
+                 ids->len, e->opt.ctx);
+  return rc;
+}
+
+/* Waits in line; the engine fills the task in. The engine may be gone when this wakes up, the
+ * mailbox is not. */
+static int await_embedding(fl_engine *e, fl_embed_task *t, fl_err *err) {
+  fl_mailbox *box = e->box;
+  size_t n = 0;
+  int rc = FL_OK;
+  pthread_mutex_lock(&box->mu);
+  fl_embed_task **at = &e->embed;
+  for (; *at != NULL; at = &(*at)->next) n++;
+  if (e->stopping)
+    rc = fl_fail(err, FL_EBUSY, "the server is stopping");
+  else if (n >= e->opt.queue + 1)
+    rc = fl_fail(err, FL_EFULL, "%zu texts wait to be embedded, which is the limit", n);
+  if (rc == FL_OK) {
+    *at = t;
+    atomic_fetch_add(&box->refs, 1);
+    pthread_cond_signal(&box->wake);
+    while (!t->finished) pthread_cond_wait(&box->done, &box->mu);
+    rc = t->rc;
+    if (rc != FL_OK && err != NULL) *err = t->err;
+  }
+  pthread_mutex_unlock(&box->mu);
+  if (t->finished) fl_mailbox_unref(box);
+  return rc;
+}
+
+int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size_t *n_tokens,
+                    fl_err *err) {
+  const size_t dim = fl_model_hparams(e->model)->d_model;
+  fl_embed_task t = { .out = out };
+  double sum = 0;
+  int rc = embed_ids(e, text, len, &t.ids, err);
+  if (rc == FL_OK) rc = await_embedding(e, &t, err);
+  for (size_t i = 0; rc == FL_OK && i < dim; i++) sum += (double)out[i] * (double)out[i];
+  for (size_t i = 0; rc == FL_OK && sum > 0 && i < dim; i++)
+    out[i] = (float)((double)out[i] / sqrt(sum));
+  if (rc == FL_OK && n_tokens != NULL) *n_tokens = t.ids.len;
+  fl_ids_release(&t.ids);
+  return rc;
+}
+
+void fl_engine_stats_get(fl_engine *e, fl_engine_stats *out) {
+  pthread_mutex_lock(&e->box->mu);
+  *out = e->stats;
+  out->slots_busy = e->n_active;
+  out->queued = e->n_queued;
+  pthread_mutex_unlock(&e->box->mu);
+}
+
+double fl_engine_retry_after_s(fl_engine *e) {
+  pthread_mutex_lock(&e->box->mu);
+  double one = e->job_s > 0 ? e->job_s : 1;
+  double wait = one * (double)(e->n_queued + 1) / (double)e->opt.n_slots;
+  pthread_mutex_unlock(&e->box->mu);
+  return wait < 1 ? 1 : wait > 600 ? 600 : ceil(wait);
+}

@@ -1,0 +1,161 @@
+/* engine_state.h - the engine's insides; private to engine.c, job.c, admit.c, step.c.
+ *
+ * A job's life, and who moves it on:
+ *
+ *   submit        admit.c              step.c                step.c
+ *   ------> QUEUED ------> PREFILL ------------> DECODE ------------> ended (on_end, once)
+ *              |              |                     |
+ *              +-- cancelled, refused, failed: fl_job_finish from anywhere --+
+ *
+ * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a job's
+ * request is constant after submission; everything else belongs to the engine's thread. The fleet is
+ * used under `fleet_mu`, because submit looks names up in it. Lock order: fleet_mu, then mu.
+ */
+#ifndef FL_SERVE_ENGINE_STATE_H
+#define FL_SERVE_ENGINE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "model/sampler.h"
+#include "serve/deliver.h"
+#include "serve/engine.h"
+#include "serve/render.h"
+#include "serve/select.h"
+#include "serve/slots.h"
+
+enum {
+  FL_SERVE_SLOTS = 64,
+  FL_STEP_ROWS = 256,      /* rows of one pass at most */
+  FL_DRAFT_ROWS = 32       /* draft rows of one pass, all jobs together */
+};
+
+/* Where jobs wait and wake the engine; outlives the engine as long as somebody holds a job. */
+typedef struct fl_mailbox {
+  pthread_mutex_t mu;
+  pthread_cond_t wake;     /* the engine */
+  pthread_cond_t done;     /* embeddings */
+  atomic_size_t refs;
+} fl_mailbox;
+
+/* A text to embed; lives on the waiting caller's stack. */
+typedef struct fl_embed_task {
+  struct fl_embed_task *next;
+  fl_ids ids;
+  size_t at;               /* tokens that were run */
+  fl_seq *seq;
+  float *out;
+  int rc;
+  bool finished;           /* under mu */
+  fl_err err;
+} fl_embed_task;
+
+typedef struct fl_request { /* a copy of fl_job_request with its own memory */
+  fl_message *msgs;
+  size_t n_msgs;
+  bool thinking;
+  fl_sampling sampling;
+  uint64_t seed;
+  size_t max_new;
+  char **stop;
+  size_t n_stop;
+  bool logprobs;
+  size_t n_top;
+  fl_rag_mode rag;
+  fl_selection named;
+  char key[FL_HASH_TEXT];  /* of the conversation */
+  char *bytes;             /* messages' texts */
+} fl_request;
+
+struct fl_job {
+  fl_mailbox *box;
+  atomic_size_t refs;
+  atomic_bool cancel;
+  struct fl_job *next;     /* queue; under mu */
+  fl_request req;
+  fl_job_sink sink;
+  double submitted;
+
+  /* The engine's thread. */
+  bool selected;           /* docs and known_print are set */
+  fl_selection docs;
+  char known_print[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
+  fl_prefix *prefix;       /* held; NULL: not composed yet */
+  fl_ids prompt;
+  size_t done;             /* prompt tokens that have rows */
+  fl_slot *slot;
+  fl_ids out;
+  int32_t carry;           /* last token, without a row yet */
+  fl_rng rng;
+  fl_suffix own;           /* prompt and answer, for drafts */
+  fl_draft draft;
+  size_t n_draft;          /* tokens of it in this step */
+  fl_gate gate;
+  fl_deliver deliver;
+  size_t max_new, drafted, accepted;
+  double first;            /* clock of the first token */
+  int32_t row_token[1 + FL_DRAFT_MAX];
+  size_t rows, first_out;  /* of this step: rows, and the first of its logits */
+};
+
+struct fl_engine {
+  fl_engine_options opt;
+  fl_model *model;
+  fl_team *team;
+  fl_fleet *fleet;         /* NULL: bare; fleet_mu */
+  fl_events *log;
+  pthread_mutex_t fleet_mu;
+  fl_mailbox *box;
+  pthread_t thread;
+
+  /* Under mu. */
+  fl_job *head, *tail;
+  fl_embed_task *embed;
+  size_t n_queued, n_active;
+  bool stopping;
+  double deadline;         /* of stopping */
+  double job_s;            /* smoothed seconds of a job in its slot */
+  fl_engine_stats stats;
+
+  /* The engine's thread. */
+  fl_pass *pass;
+  fl_kv_pool *pool, *embed_pool;
+  fl_sampler *sampler;
+  float *logits;           /* [out_rows, n_vocab] */
+  size_t out_rows;
+  fl_renderer renderer;
+  fl_answers answers;
+  fl_stickies stickies;
+  fl_prefixes prefixes;
+  fl_slots slots;
+  fl_spill *spill;
+  fl_cost cost;
+  double row_s;            /* smoothed seconds of a row in a slice of prefill */
+  size_t turn;             /* rotates the order of prompts */
+  fl_job *active[FL_SERVE_SLOTS];
+  size_t n_jobs;           /* in active; n_active for others to read */
+  double next_reload;
+  bool told;               /* of a fleet that cannot be followed */
+};
+
+/* job.c */
+int fl_job_new(fl_job **out, fl_engine *e, const fl_job_request *r, const fl_job_sink *sink,
+               fl_err *err);
+void fl_job_unref(fl_job *j);
+void fl_mailbox_unref(fl_mailbox *b);
+/* Ends a job wherever it is: gives slot and prefix back, remembers the answer, tells the sink, drops
+ * the engine's reference. text: the sentence with code < 0. */
+void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string, int code,
+                   const char *text);
+
+/* admit.c */
+/* Moves jobs from the queue into slots. */
+void fl_engine_admit(fl_engine *e);
+
+/* step.c */
+/* One pass for all jobs in slots. */
+void fl_engine_step(fl_engine *e);
+/* One slice of the first text to embed. */
+void fl_engine_embed_slice(fl_engine *e);
+
+#endif

@@ -1,0 +1,217 @@
+/* prefix.c - composing, fingerprints, and the texts that drafts are taken from. */
+#include "serve/prefix.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+enum {
+  TEXT_TOKENS = 32768, /* of a document, for drafts: a longer one is not read */
+  PAST_TOKENS = 16384
+};
+
+static void prefix_free(fl_prefix *x) {
+  if (x == NULL) return;
+  fl_seq_free(x->seq);
+  fl_suffix_release(&x->text);
+  fl_suffix_release(&x->past);
+  fl_free(x);
+}
+
+void fl_prefixes_release(fl_prefixes *p) {
+  for (size_t i = 0; i < p->n; i++) prefix_free(p->entry[i]);
+  fl_free(p->entry);
+  *p = (fl_prefixes){ 0 };
+}
+
+bool fl_doc_by_id(const fl_fleet *f, uint32_t id, size_t *at) {
+  fl_doc_info d;
+  for (size_t i = 0; i < fl_fleet_n_docs(f); i++) {
+    fl_fleet_doc(f, i, &d);
+    if (d.id != id) continue;
+    *at = i;
+    return true;
+  }
+  return false;
+}
+
+int fl_selection_rows(const fl_fleet *f, const fl_selection *s, size_t *rows, fl_err *err) {
+  size_t sum = 0, at;
+  for (size_t i = 0; i < s->n; i++) {
+    fl_doc_info d;
+    if (!fl_doc_by_id(f, s->doc[i], &at))
+      return fl_fail(err, FL_ENOENT, "document %lu has left the fleet", (unsigned long)s->doc[i]);
+    fl_fleet_doc(f, at, &d);
+    sum += d.rows;
+  }
+  *rows = sum;
+  return FL_OK;
+}
+
+fl_prefix *fl_prefix_find(fl_prefixes *p, const fl_selection *s, const char *print,
+                          uint64_t generation) {
+  for (size_t i = 0; i < p->n; i++) {
+    fl_prefix *x = p->entry[i];
+    if (!fl_same_docs(x->doc, x->n_docs, s->doc, s->n)) continue;
+    if (print != NULL ? strcmp(x->print, print) == 0 : x->generation == generation || s->n == 0)
+      return x;
+  }
+  return NULL;
+}
+
+/* --- composing --- */
+
+static int fingerprint(fl_prefix *x, fl_err *err) {
+  const fl_kv_pool *pool = fl_seq_pool(x->seq);
+  size_t widest = 0;
+  for (size_t l = 0; l < fl_kv_n_layers(pool); l++) {
+    const fl_kv_layer *k = fl_kv_layer_at(pool, l);
+    if (k->owned && k->kv_heads * k->head_dim > widest) widest = k->kv_heads * k->head_dim;
+  }
+  fl_hasher *h = fl_hasher_new();
+  float *buf = fl_calloc(2 * widest, FL_KV_ROWS * sizeof *buf);
+  if (h == NULL || buf == NULL) {
+    fl_hasher_free(h);
+    fl_free(buf);
+    return fl_fail(err, FL_ENOMEM, "not enough memory for a composition");
+  }
+  for (size_t l = 0; l < fl_kv_n_layers(pool); l++) {
+    const fl_kv_layer *k = fl_kv_layer_at(pool, l);
+    const size_t width = k->kv_heads * k->head_dim;
+    for (size_t at = 0; k->owned && at < x->rows; at += FL_KV_ROWS) {
+      size_t n = x->rows - at < FL_KV_ROWS ? x->rows - at : FL_KV_ROWS;
+      fl_seq_read(x->seq, l, at, n, buf, buf + n * width);
+      fl_hasher_add(h, buf, 2 * n * width * sizeof *buf);
+    }
+  }
+  fl_hasher_text(h, x->print);
+  fl_hasher_free(h);
+  fl_free(buf);
+  return FL_OK;
+}
+
+/* Reading a document may show that the trainer has gone on: the composition is begun again until
+ * all its parts are of one generation. */
+static int compose(fl_prefix *x, fl_prefixes *p, fl_fleet *f, fl_err *err) {
+  for (int attempt = 0; attempt < 4; attempt++) {
+    size_t at[FL_PREFIX_DOCS];
+    const uint64_t generation = fl_fleet_generation(f);
+    int rc = FL_OK;
+    for (size_t i = 0; i < x->n_docs; i++)
+      if (!fl_doc_by_id(f, x->doc[i], &at[i]))
+        return fl_fail(err, FL_ENOENT, "document %lu has left the fleet", (unsigned long)x->doc[i]);
+    if (x->n_docs > 0) rc = fl_seq_new(&x->seq, p->pool, err);
+    for (size_t i = 0; rc == FL_OK && i < x->n_docs; i++) {
+      const size_t had = fl_seq_rows(x->seq);
+      rc = fl_fleet_compose(f, x->seq, &at[i], 1, err);
+      x->doc_rows[i] = rc == FL_OK ? fl_seq_rows(x->seq) - had : 0;
+    }
+    x->generation = generation;
+    if (fl_fleet_generation(f) == generation) return rc;
+    if (err != NULL) *err = (fl_err){ 0 };
+    fl_seq_free(x->seq);
+    x->seq = NULL;
+  }
+  return fl_fail(err, FL_EBUSY, "the fleet changes faster than it can be read; try again");
+}
+
+static int add_entry(fl_prefixes *p, fl_prefix *x, fl_err *err) {
+  if (p->n == p->cap) {
+    size_t cap = p->cap > 0 ? 2 * p->cap : 16;
+    fl_prefix **e = fl_reallocarray(p->entry, cap, sizeof *e);
+    if (e == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a composition");
+    p->entry = e;
+    p->cap = cap;
+  }
+  p->entry[p->n++] = x;
+  return FL_OK;
+}
+
+int fl_prefix_make(fl_prefix **out, fl_prefixes *p, fl_fleet *f, const fl_selection *s,
+                   fl_err *err) {
+  fl_prefix *x = fl_calloc(1, sizeof *x);
+  if (x == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a composition");
+  memcpy(x->doc, s->doc, s->n * sizeof *x->doc);
+  x->n_docs = s->n;
+  snprintf(x->print, sizeof x->print, "bare");
+  int rc = s->n > 0 ? compose(x, p, f, err) : FL_OK;
+  if (rc == FL_OK && x->seq != NULL) {
+    x->rows = fl_seq_rows(x->seq);
+    rc = fingerprint(x, err);
+  }
+  fl_prefix *same = rc == FL_OK ? fl_prefix_find(p, s, x->print, 0) : NULL;
+  if (same != NULL) { /* a new generation with the same rows */
+    same->generation = x->generation;
+    prefix_free(x);
+    *out = same;
+    return FL_OK;
+  }
+  if (rc == FL_OK) rc = add_entry(p, x, err);
+  if (rc != FL_OK) {
+    prefix_free(x);
+    return rc;
+  }
+  x->used = ++p->clock;
+  *out = x;
+  return FL_OK;
+}
+
+void fl_prefix_hold(fl_prefixes *p, fl_prefix *x) {
+  x->refs++;
+  x->used = ++p->clock;
+}
+
+void fl_prefix_drop(fl_prefix *x) {
+  if (x != NULL) x->refs--;
+}
+
+bool fl_prefix_evict(fl_prefixes *p, const fl_prefix *keep) {
+  size_t at = p->n;
+  for (size_t i = 0; i < p->n; i++) {
+    const fl_prefix *x = p->entry[i];
+    if (x->refs > 0 || x == keep || x->rows == 0) continue;
+    if (at == p->n || x->used < p->entry[at]->used) at = i;
+  }
+  if (at == p->n) return false;
+  prefix_free(p->entry[at]);
+  p->entry[at] = p->entry[--p->n];
+  return true;
+}
+
+/* --- drafts --- */
+
+void fl_prefix_read_text(fl_prefix *x, fl_fleet *f) {
+  static const int32_t separator = -1;
+  if (x->text_read) return;
+  x->text_read = true;
+  for (size_t i = 0; i < x->n_docs; i++) {
+    fl_doc_info d;
+    fl_buf text = { 0 };
+    fl_ids ids = { 0 };
+    fl_err why = { 0 };
+    size_t at;
+    if (!fl_doc_by_id(f, x->doc[i], &at)) continue;
+    fl_fleet_doc(f, at, &d);
+    if (d.tokens > TEXT_TOKENS) continue;
+    if (fl_fleet_doc_text(f, at, &text, &why) == FL_OK &&
+        fl_tokenize(fl_model_tokenizer(fl_fleet_model(f)), &ids, text.data, text.len, 0, &why) ==
+            FL_OK) {
+      (void)fl_suffix_append(&x->text, &separator, 1);
+      (void)fl_suffix_append(&x->text, ids.data, ids.len);
+    } else {
+      fl_debug("no drafts from %s: %s", d.name, why.text);
+    }
+    fl_ids_release(&ids);
+    fl_buf_release(&text);
+  }
+}
+
+void fl_prefix_remember(fl_prefix *x, const int32_t *ids, size_t n) {
+  static const int32_t separator = -1;
+  if (n == 0 || n > PAST_TOKENS) return;
+  if (x->past.ids.len + n + 1 > PAST_TOKENS) fl_suffix_release(&x->past);
+  (void)fl_suffix_append(&x->past, &separator, 1);
+  (void)fl_suffix_append(&x->past, ids, n);
+}

@@ -1,0 +1,76 @@
+/* speculate.h - drafts of what comes next, and whether they pay.
+ *
+ * A suffix index holds a token list and finds in it the longest match with the end of another: what
+ * followed there is the draft. Sources are the conversation itself, the texts of the chosen
+ * documents and past answers from the same documents. A draft is only ever a guess: it is verified
+ * in one forward together with the row that is due, and every token is taken by the sampler from
+ * the logits of its own row, with one draw each. By the row rule these are the tokens, and the
+ * draws, of decoding row by row; only the time differs.
+ *
+ * Whether a draft is tried, and how long, is decided by the measured time of steps by their number
+ * of rows (fl_cost) and by how often this job's drafts came true (fl_gate).
+ */
+#ifndef FL_SERVE_SPECULATE_H
+#define FL_SERVE_SPECULATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum {
+  FL_MATCH_MIN = 2,   /* tokens that must agree before a draft is made */
+  FL_MATCH_MAX = 32,  /* longer agreements count as this */
+  FL_DRAFT_MAX = 15   /* tokens of a draft */
+};
+
+/* Tokens with chains of positions by their last two. Zeroed is empty. A negative id separates texts:
+ * nothing matches across it and a draft ends at it. */
+typedef struct fl_suffix {
+  fl_ids ids;
+  uint32_t *head;     /* [1 << bits] newest position + 1 of a hash; 0: none */
+  uint32_t *prev;     /* [cap] older position + 1 of the same hash */
+  size_t cap;
+  unsigned bits;
+} fl_suffix;
+
+/* FL_ENOMEM leaves the index as it was. */
+int fl_suffix_append(fl_suffix *s, const int32_t *ids, size_t n);
+void fl_suffix_release(fl_suffix *s);
+/* Longest agreement of the end of tail[0..n) with s->ids[0..*next), *next < s->ids.len; the newest
+ * of equals. Returns its length, 0 when under FL_MATCH_MIN. With s holding `tail` itself as its end
+ * the trivial match is left out. */
+size_t fl_suffix_match(const fl_suffix *s, const int32_t *tail, size_t n, size_t *next);
+
+typedef struct fl_draft {
+  int32_t token[FL_DRAFT_MAX];
+  size_t n, match;
+} fl_draft;
+/* Longest match wins, of equals the first source. Sources may be NULL. */
+void fl_draft_make(fl_draft *d, const fl_suffix *const *source, size_t n_sources,
+                   const int32_t *tail, size_t n_tail, size_t max);
+
+/* Seconds of a step by its rows, as measured; smoothed over time, interpolated between. */
+enum { FL_COST_ROWS = 192 };
+typedef struct fl_cost {
+  float seconds[FL_COST_ROWS + 1]; /* 0: not measured */
+} fl_cost;
+void fl_cost_learn(fl_cost *c, size_t rows, double seconds);
+double fl_cost_of(const fl_cost *c, size_t rows); /* in arbitrary units before the first measurement */
+
+/* One job's record. */
+enum { FL_GATE_CLASSES = 3 };
+typedef struct fl_gate {
+  double hit[FL_GATE_CLASSES];  /* share of draft tokens that came true, by length of the match */
+  unsigned wait[FL_GATE_CLASSES]; /* chances to let go by before the next probe */
+  unsigned pause[FL_GATE_CLASSES]; /* what `wait` is set to after a probe that failed */
+} fl_gate;
+void fl_gate_init(fl_gate *g);
+/* How many tokens of a draft are worth verifying in a step that holds `rows` rows for `jobs` jobs
+ * already, this job's due row included: 0..max. Counts down to probes, so call it once a step. */
+size_t fl_gate_length(fl_gate *g, const fl_cost *c, size_t match, size_t rows, size_t jobs,
+                      size_t max);
+void fl_gate_learn(fl_gate *g, size_t match, size_t drafted, size_t accepted);
+
+#endif

@@ -1,0 +1,65 @@
+/* spill.h - rows of evicted conversations on disk; they survive a restart.
+ *
+ * A file holds the rows behind a prefix, not the prefix: it fits where a composition has the same
+ * fingerprint. Layout, little-endian:
+ *   "FLSLOT1\n", u32 cache type (0 f32, 1 f16), u32 layers, u64 tokens n, u64 prefix rows,
+ *   u32 documents, u32 zero, three texts of 40 bytes: model hash, prefix fingerprint, conversation
+ *   per layer u32 kv heads, u32 head dimension (0, 0: the layer has no rows of its own)
+ *   u32 [documents] ids, i32 [n] tokens
+ *   per layer with rows: K [n, kv heads, head dimension], V the same, in the cache's type
+ *   40 bytes: XXH3 of all before
+ * A file is a cache and no more: it is written without waiting for the disk, checked when it is
+ * read, and thrown away when anything is wrong with it. A full disk costs the rows, not the job.
+ * The folder is locked, so that two servers do not tidy each other's files away.
+ *
+ * One thread: the engine's.
+ */
+#ifndef FL_SERVE_SPILL_H
+#define FL_SERVE_SPILL_H
+
+#include "serve/prefix.h"
+
+enum { FL_SPILL_MIN = 32 }; /* tokens that are worth a file */
+
+typedef struct fl_spill_file {
+  char *name;               /* in the folder */
+  char print[FL_HASH_TEXT], key[FL_HASH_TEXT];
+  uint32_t *doc;            /* [n_docs] ids */
+  size_t n_docs, prefix_rows;
+  int32_t *ids;             /* [n] */
+  size_t n;
+  uint64_t used;
+} fl_spill_file;
+
+typedef struct fl_spill fl_spill;
+
+/* Takes the folder (made if missing) and lists its files; those of other models stay untouched,
+ * damaged ones are removed. FL_EBUSY: another server uses it. */
+int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_model *model,
+                  const fl_kv_pool *pool, fl_err *err);
+void fl_spill_close(fl_spill *s);
+
+typedef struct fl_spill_item {
+  const fl_prefix *prefix;
+  const fl_seq *seq;
+  const int32_t *ids;
+  size_t n;
+  const char *key;
+} fl_spill_item;
+/* Writes unless it is too short or a file holds it already; files that it contains go, and the
+ * longest unused beyond the limit. A failure is counted and told on stderr once. */
+void fl_spill_save(fl_spill *s, const fl_spill_item *it);
+
+/* The file with most of ids[0..n) behind this prefix, NULL if none; *common = how many. */
+fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, const int32_t *ids, size_t n,
+                             size_t *common);
+/* Appends the first n rows (<= file's) to seq, which holds the prefix; room is reserved by it. A bad
+ * file is removed, the pointer is dead then, and seq stands as before. */
+int fl_spill_restore(fl_spill *s, fl_spill_file *file, fl_seq *seq, size_t n);
+
+size_t fl_spill_n(const fl_spill *s);
+const fl_spill_file *fl_spill_at(const fl_spill *s, size_t i);
+typedef struct fl_spill_stats { uint64_t saved, restored, skipped, damaged; } fl_spill_stats;
+fl_spill_stats fl_spill_stats_of(const fl_spill *s);
+
+#endif

@@ -1,0 +1,275 @@
+/* step.c - one pass for everybody: a due row and perhaps a draft for each answer, slices of prompts
+ * beside them; then the tokens.
+ *
+ * A pass is kept short when answers wait for it: the rows of prompts in it are as many as fit into
+ * a fraction of a second by what rows were measured to cost. No cut of a prompt changes what its
+ * rows hold (the row rule), so this changes times only. */
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "serve/engine_state.h"
+
+enum { SLICE_MIN = 16 };
+static const double slice_beside_s = 0.1; /* prompts may delay a token of others by this much */
+static const double slice_alone_s = 0.5;  /* and a cancellation by this */
+
+typedef struct plan {
+  fl_span span[FL_SERVE_SLOTS];
+  fl_job *job[FL_SERVE_SLOTS];
+  size_t n, rows;          /* spans, rows */
+  size_t out[FL_SERVE_SLOTS + FL_DRAFT_ROWS]; /* rows that decide tokens */
+  size_t n_out;
+  bool prompts;            /* some rows belong to prompts */
+} plan;
+
+static bool in_prompt(const fl_job *j) { return j->done < j->prompt.len; }
+
+static void add_span(plan *p, fl_job *j, const int32_t *tokens, size_t n) {
+  p->span[p->n] = (fl_span){ .seq = j->slot->seq, .tokens = tokens, .n_rows = n };
+  p->job[p->n++] = j;
+  j->rows = n;
+  p->rows += n;
+}
+
+static void add_out(plan *p, fl_job *j, size_t first_row, size_t n) {
+  j->first_out = p->n_out;
+  for (size_t i = 0; i < n; i++) p->out[p->n_out++] = first_row + i;
+}
+
+/* --- answers --- */
+
+static void make_draft(fl_engine *e, fl_job *j, size_t rows, size_t jobs, size_t room) {
+  const fl_suffix *source[3] = { &j->own, &j->prefix->text, &j->prefix->past };
+  size_t left = j->max_new - j->out.len; /* this one is not the last: its row may be drafted from */
+  size_t max = left - 1 < room ? left - 1 : room;
+  j->n_draft = 0;
+  if (!e->opt.speculate || max == 0) return;
+  fl_draft_make(&j->draft, source, 3, j->own.ids.data, j->own.ids.len, max);
+  if (j->draft.n > 0)
+    j->n_draft = fl_gate_length(&j->gate, &e->cost, j->draft.match, rows, jobs, j->draft.n);
+}
+
+static void plan_answers(fl_engine *e, plan *p) {
+  size_t jobs = 0, drafts = 0;
+  for (size_t i = 0; i < e->n_jobs; i++) jobs += !in_prompt(e->active[i]);
+  for (size_t i = 0; i < e->n_jobs; i++) {
+    fl_job *j = e->active[i];
+    if (in_prompt(j)) continue;
+    make_draft(e, j, jobs + drafts, jobs, FL_DRAFT_ROWS - drafts);
+    drafts += j->n_draft;
+    j->row_token[0] = j->carry;
+    memcpy(j->row_token + 1, j->draft.token, j->n_draft * sizeof *j->row_token);
+    add_out(p, j, p->rows, 1 + j->n_draft);
+    add_span(p, j, j->row_token, 1 + j->n_draft);
+  }
+}
+
+/* --- prompts --- */
+
+static size_t slice_rows(const fl_engine *e, const plan *p) {
+  size_t most = FL_STEP_ROWS - p->rows;
+  double limit = p->n > 0 ? slice_beside_s : slice_alone_s;
+  if (!(e->row_s > 0)) return most < 64 ? most : 64;
+  double rows = limit / e->row_s;
+  if (rows < SLICE_MIN) rows = SLICE_MIN;
+  return rows < (double)most ? (size_t)rows : most;
+}
+
+/* Everybody's prompt gets an equal share; what one does not need goes to those after it, and who is
+ * first changes from step to step. */
+static void plan_prompts(fl_engine *e, plan *p) {
+  size_t waiting = 0, room = slice_rows(e, p);
+  for (size_t i = 0; i < e->n_jobs; i++) waiting += in_prompt(e->active[i]);
+  e->turn++;
+  for (size_t k = 0; k < e->n_jobs && waiting > 0 && room > 0; k++) {
+    fl_job *j = e->active[(k + e->turn) % e->n_jobs];
+    if (!in_prompt(j)) continue;
+    size_t left = j->prompt.len - j->done, take = (room + waiting - 1) / waiting;
+    if (take > left) take = left;
+    if (take == left) add_out(p, j, p->rows + take - 1, 1);
+    add_span(p, j, j->prompt.data + j->done, take);
+    j->n_draft = 0;
+    p->prompts = true;
+    room -= take;
+    waiting--;
+  }
+}
+
+/* --- tokens --- */
+
+typedef struct taken {
+  size_t accepted;
+  bool ended;
+  fl_finish how;
+  const char *stop_string;
+} taken;
+
+static void end_with(taken *t, fl_finish how) {
+  t->ended = true;
+  t->how = how;
+}
+
+/* Takes the token that a row decided; false when the rows after it are worth nothing. */
+static bool take_token(fl_engine *e, fl_job *j, size_t i, const float *logits, taken *t) {
+  const size_t n_vocab = fl_model_hparams(e->model)->n_vocab;
+  int stopped = -1;
+  int32_t token = fl_sampler_pick(e->sampler, logits, &j->req.sampling, j->out.data, j->out.len,
+                                  &j->rng);
+  if (fl_chat_stops(fl_model_template(e->model), fl_model_tokenizer(e->model), token)) {
+    end_with(t, FL_FINISH_STOP);
+    return false;
+  }
+  if (j->first <= 0) j->first = fl_now_s();
+  bool hit = i < j->n_draft && token == j->draft.token[i];
+  t->accepted += hit;
+  j->carry = token;
+  fl_ids_push(&j->out, token);
+  if (e->opt.speculate) (void)fl_suffix_append(&j->own, &token, 1);
+  if (j->out.oom ||
+      fl_deliver_token(&j->deliver, token, logits, n_vocab, &stopped) != FL_OK) {
+    end_with(t, FL_FINISH_ERROR);
+  } else if (stopped >= 0) {
+    end_with(t, FL_FINISH_STOP);
+    t->stop_string = j->req.stop[stopped];
+  } else if (j->out.len >= j->max_new) {
+    end_with(t, FL_FINISH_LENGTH);
+  }
+  return hit && !t->ended;
+}
+
+/* Hands over what can be shown; false when the sink wants no more. */
+static bool show(fl_job *j, bool last, int *rc) {
+  fl_job_delta d;
+  bool any = false;
+  *rc = fl_deliver_piece(&j->deliver, last, &d, &any);
+  return *rc == FL_OK && (!any || j->sink.on_delta(j->sink.ctx, &d));
+}
+
+static void finish_job(fl_engine *e, fl_job *j, const taken *t) {
+  static const char no_memory[] = "not enough memory to go on with the answer";
+  int rc = FL_OK;
+  bool more = t->how == FL_FINISH_ERROR ? false : show(j, t->ended, &rc);
+  if (rc != FL_OK || (t->ended && t->how == FL_FINISH_ERROR))
+    fl_job_finish(e, j, FL_FINISH_ERROR, NULL, FL_ENOMEM, no_memory);
+  else if (t->ended)
+    fl_job_finish(e, j, t->how, t->stop_string, FL_OK, NULL);
+  else if (!more)
+    fl_job_finish(e, j, FL_FINISH_CANCELLED, NULL, FL_OK, NULL);
+}
+
+/* The slot keeps the rows whose tokens are part of the conversation. */
+static void keep_rows(fl_job *j, size_t n) {
+  fl_slot *s = j->slot;
+  fl_seq_truncate(s->seq, s->prefix->rows + s->ids.len + n);
+  fl_ids_append(&s->ids, in_prompt(j) ? j->prompt.data + j->done : j->row_token, n);
+  if (in_prompt(j)) j->done += n;
+}
+
+static void take_tokens(fl_engine *e, fl_job *j) {
+  const size_t n_vocab = fl_model_hparams(e->model)->n_vocab;
+  const float *logits = e->logits + j->first_out * n_vocab;
+  const bool prompt = in_prompt(j);
+  taken t = { .how = FL_FINISH_LENGTH };
+  if (prompt) {
+    keep_rows(j, j->rows);
+    if (in_prompt(j) && !j->slot->ids.oom) return;
+    if (!j->slot->ids.oom) (void)take_token(e, j, 0, logits, &t);
+  } else {
+    size_t i = 0;
+    while (take_token(e, j, i, logits + i * n_vocab, &t)) i++;
+    keep_rows(j, 1 + t.accepted);
+    fl_gate_learn(&j->gate, j->draft.match, j->n_draft, t.accepted);
+    j->drafted += j->n_draft;
+    j->accepted += t.accepted;
+  }
+  if (j->slot->ids.oom) { /* what rows it has is not known any more */
+    fl_seq_truncate(j->slot->seq, j->slot->prefix->rows);
+    fl_ids_release(&j->slot->ids);
+    end_with(&t, FL_FINISH_ERROR);
+  }
+  finish_job(e, j, &t);
+}
+
+/* --- the step --- */
+
+/* Room is there by the slots' count of promises; should memory itself run out, the job that meets
+ * it fails and not all of them. */
+static void drop_unreserved(fl_engine *e) {
+  for (size_t i = e->n_jobs; i-- > 0;) {
+    fl_job *j = e->active[i];
+    fl_err err = { 0 };
+    size_t rows = fl_seq_rows(j->slot->seq);
+    size_t want = in_prompt(j) ? j->prompt.len - j->done : 1 + FL_DRAFT_MAX;
+    if (want > FL_STEP_ROWS) want = FL_STEP_ROWS;
+    if (rows + want > j->slot->promised) want = j->slot->promised - rows;
+    if (fl_seq_reserve(j->slot->seq, rows + want, &err) != FL_OK)
+      fl_job_finish(e, j, FL_FINISH_ERROR, NULL, FL_ENOMEM, err.text);
+  }
+}
+
+static void learn_times(fl_engine *e, const plan *p, double seconds) {
+  if (!p->prompts) {
+    fl_cost_learn(&e->cost, p->rows, seconds);
+  } else if (p->rows >= SLICE_MIN) {
+    double row = seconds / (double)p->rows;
+    e->row_s = e->row_s > 0 ? e->row_s + 0.2 * (row - e->row_s) : row;
+  }
+  pthread_mutex_lock(&e->box->mu);
+  e->stats.steps++;
+  pthread_mutex_unlock(&e->box->mu);
+}
+
+static void fail_all(fl_engine *e, const plan *p, int rc, const char *text) {
+  for (size_t i = 0; i < p->n; i++)
+    fl_job_finish(e, p->job[i], FL_FINISH_ERROR, NULL, rc, text);
+}
+
+void fl_engine_step(fl_engine *e) {
+  plan p = { 0 };
+  fl_err err = { 0 };
+  drop_unreserved(e);
+  if (e->n_jobs == 0) return;
+  plan_answers(e, &p);
+  plan_prompts(e, &p);
+  double began = fl_now_s();
+  int rc = fl_pass_forward(e->pass, p.span, p.n, &err);
+  if (rc != FL_OK) {
+    fail_all(e, &p, rc, err.text);
+    return;
+  }
+  if (p.n_out > 0) fl_pass_logits(e->pass, p.out, p.n_out, e->logits);
+  learn_times(e, &p, fl_now_s() - began);
+  for (size_t i = 0; i < p.n; i++) take_tokens(e, p.job[i]);
+}
+
+/* --- embedding --- */
+
+static void finish_embed(fl_engine *e, fl_embed_task *t, int rc) {
+  fl_seq_free(t->seq);
+  t->seq = NULL;
+  pthread_mutex_lock(&e->box->mu);
+  t->rc = rc;
+  t->finished = true;
+  e->embed = t->next;
+  pthread_cond_broadcast(&e->box->done);
+  pthread_mutex_unlock(&e->box->mu);
+}
+
+void fl_engine_embed_slice(fl_engine *e) {
+  pthread_mutex_lock(&e->box->mu);
+  fl_embed_task *t = e->embed;
+  pthread_mutex_unlock(&e->box->mu);
+  if (t == NULL) return;
+  int rc = t->seq == NULL ? fl_seq_new(&t->seq, e->embed_pool, &t->err) : FL_OK;
+  const plan beside = { .n = e->n_jobs };
+  size_t left = t->ids.len - t->at, take = slice_rows(e, &beside);
+  if (take > left) take = left;
+  const fl_span span = { .seq = t->seq, .tokens = t->ids.data + t->at, .n_rows = take };
+  if (rc == FL_OK) rc = fl_pass_forward(e->pass, &span, 1, &t->err);
+  t->at += take;
+  if (rc == FL_OK && t->at < t->ids.len) return;
+  size_t last = take - 1;
+  if (rc == FL_OK) fl_pass_hidden(e->pass, &last, 1, t->out);
+  finish_embed(e, t, rc);
+}
