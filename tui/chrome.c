@@ -29,9 +29,10 @@ static look state_look(const fl_feed *f) {
   return (look){"?", "", ST_TEXT};
 }
 
-static void draw_progress(const fl_snapshot *s, fl_canvas *c, int x, int right, int y) {
+static void draw_progress(const fl_feed *f, fl_canvas *c, int x, int right, int y) {
+  const fl_snapshot *s = &f->snap;
   char left[FL_FMT], total[FL_FMT], round[FL_FMT], line[160];
-  double eta = fl_snapshot_seconds_left(s);
+  double eta = fl_feed_seconds_left(f);
   fl_fmt_u32(round, s->round);
   fl_fmt_u32(total, s->rounds);
   if (s->rounds == FL_NONE) snprintf(line, sizeof line, "round %s", round);
@@ -75,7 +76,7 @@ static void draw_header(fl_app *a, fl_canvas *c, fl_rect r) {
     return;
   }
   if (f->snap.round != FL_NONE || f->snap.rounds != FL_NONE)
-    draw_progress(&f->snap, c, x + 1, r.x + r.w - 1, r.y);
+    draw_progress(f, c, x + 1, r.x + r.w - 1, r.y);
 }
 
 static void draw_tabs(fl_app *a, fl_canvas *c, fl_rect r) {
@@ -110,8 +111,8 @@ static void idle_line(const fl_feed *f, char *out, size_t size) {
       break;
     case FL_FEED_DEAD:
       fl_fmt_u32(round, s->saved_round);
-      snprintf(out, size, "the trainer is gone without a goodbye; the fleet is saved at round %s; "
-               "go on with `flotilla train --resume`", round);
+      snprintf(out, size, "the trainer is gone; saved at round %s; `flotilla train --resume` goes on",
+               round);
       break;
     case FL_FEED_QUIET:
       snprintf(out, size, "no end was logged and nobody answers; last event %s",
@@ -132,7 +133,7 @@ static bool slider_shown(const fl_app *a, const fl_feed *f) {
          st == FL_FEED_FAILED;
 }
 
-enum { SLIDER_LEFT = 3, SLIDER_RIGHT = 34 };
+enum { SLIDER_LEFT = 3, SLIDER_RIGHT = 39 };
 
 static void draw_slider(const fl_app *a, const fl_feed *f, fl_canvas *c, fl_rect r) {
   char clock[FL_FMT], text[96];
@@ -172,14 +173,15 @@ static void draw_status(fl_app *a, fl_canvas *c, fl_rect r) {
 
 typedef struct hint {
   const char *key, *label;
-  uint32_t n; /* function key */
+  uint32_t n;  /* function key */
+  int dropped; /* on a narrow screen the highest go first */
 } hint;
 
-static const hint hints[] = {{"F1", "Help", 1},    {"F2", "Setup", 2}, {"F3", "Search", 3},
-                             {"F4", "Filter", 4},  {"F5", "Pause", 5}, {"F6", "Sort", 6},
-                             {"F7", "Option", 7},  {"F8", "Save", 8},  {"F9", "Control", 9},
-                             {"F10", "Quit", 10}};
-enum { HINTS = sizeof hints / sizeof *hints };
+static const hint hints[] = {{"F1", "Help", 1, 0},   {"F2", "Setup", 2, 5}, {"F3", "Search", 3, 2},
+                             {"F4", "Filter", 4, 7}, {"F5", "Pause", 5, 3}, {"F6", "Sort", 6, 4},
+                             {"F7", "Open", 7, 6},   {"F8", "Save", 8, 8},  {"F9", "Menu", 9, 1},
+                             {"F10", "Quit", 10, 0}};
+enum { HINTS = sizeof hints / sizeof *hints, ROOMY = 110 };
 
 /* What F6 and F7 do depends on the view. */
 static const char *label_of(const fl_app *a, size_t i) {
@@ -191,19 +193,36 @@ static const char *label_of(const fl_app *a, size_t i) {
   return hints[i].label;
 }
 
+/* Columns of one hint with the blank behind it; 0: it has nothing to do here. */
+static int hint_width(const fl_app *a, size_t i, int screen_w) {
+  const char *label = label_of(a, i);
+  if (!label[0]) return 0;
+  int n = (int)strlen(label);
+  return (int)strlen(hints[i].key) + (screen_w >= ROOMY && n < 6 ? 6 : n) + 1;
+}
+
+/* Hints that are dropped more readily than this are left out. */
+static int rank_that_fits(const fl_app *a, int screen_w) {
+  for (int rank = HINTS; rank > 0; rank--) {
+    int w = -1; /* the last blank may fall off the screen */
+    for (size_t i = 0; i < HINTS; i++)
+      if (hints[i].dropped <= rank) w += hint_width(a, i, screen_w);
+    if (w <= screen_w) return rank;
+  }
+  return 0;
+}
+
 /* Draws the row, or with `at` >= 0 finds the key under that column (0: none). */
 static uint32_t key_row(const fl_app *a, fl_canvas *c, fl_rect r, int at) {
-  int x = 0;
+  int x = 0, rank = rank_that_fits(a, r.w);
   for (size_t i = 0; i < HINTS; i++) {
-    const char *label = label_of(a, i);
-    if (!label[0]) continue;
-    int w = (int)strlen(hints[i].key) + 7;
-    if (x + w > r.w + 1) break;
+    int w = hint_width(a, i, r.w);
+    if (w == 0 || hints[i].dropped > rank) continue;
     if (at >= x && at < x + w) return hints[i].n;
     if (c) {
       int n = fl_put(c, x, r.y, ST_KEY, hints[i].key);
       fl_fill(c, (fl_rect){x + n, r.y, w - n - 1, 1}, ST_KEYBAR, ' ');
-      fl_put_fit(c, x + n, r.y, w - n - 1, ST_KEYBAR, label, strlen(label));
+      fl_put(c, x + n, r.y, ST_KEYBAR, label_of(a, i));
     }
     x += w;
   }

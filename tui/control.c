@@ -123,11 +123,8 @@ static void take_lines(fl_link *l, fl_link_line *line, void *ctx) {
 
 bool fl_link_poll(fl_link *l, fl_link_line *line, void *ctx) {
   if (l->state != FL_LINK_WAITING) return false;
-  if (!send_some(l)) {
-    fail(l, "the trainer closed the connection");
-    return true;
-  }
-  bool changed = false;
+  /* a listener may refuse before it has read the request: its reply is read all the same */
+  bool broken = !send_some(l), changed = broken;
   char block[8192];
   /* a bounded number of blocks, so that a flood of tokens does not stop the screen */
   for (int i = 0; i < 32 && l->state == FL_LINK_WAITING; i++) {
@@ -143,6 +140,7 @@ bool fl_link_poll(fl_link *l, fl_link_line *line, void *ctx) {
     if (l->in.oom) fail(l, "no memory for the reply");
     else take_lines(l, line, ctx);
   }
+  if (broken && l->state == FL_LINK_WAITING) fail(l, "the trainer closed the connection");
   return changed;
 }
 

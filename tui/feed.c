@@ -184,6 +184,10 @@ fl_feed_state fl_feed_status(const fl_feed *f) {
   return FL_FEED_QUIET;
 }
 
+double fl_feed_seconds_left(const fl_feed *f) {
+  return fl_feed_status(f) == FL_FEED_DEAD ? (double)NAN : fl_snapshot_seconds_left(&f->snap);
+}
+
 void fl_feed_seek(fl_feed *f, size_t event) {
   f->follow = event >= f->store.n_ticks;
   fold_to(f, event);

@@ -64,6 +64,9 @@ void fl_feed_close(fl_feed *f);
 bool fl_feed_poll(fl_feed *f, double seconds, bool *more);
 fl_feed_state fl_feed_status(const fl_feed *f);
 
+/* fl_snapshot_seconds_left, but NaN when nobody works any more. */
+double fl_feed_seconds_left(const fl_feed *f);
+
 /* Shows the first `event` events (clamped); at the end it follows again. */
 void fl_feed_seek(fl_feed *f, size_t event);
 /* Shows everything up to the time t. */

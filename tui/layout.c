@@ -42,7 +42,7 @@ static void loss(fl_rect *pane, fl_rect *body) {
 }
 
 static void retrieval(fl_rect *pane, fl_rect *body) {
-  pane[FL_PANE_TOP] = cut_top(body, body->h >= 14 ? 5 : 4);
+  pane[FL_PANE_TOP] = cut_top(body, body->h >= 18 ? 6 : body->h >= 14 ? 5 : 4);
   if (body->h >= 14) pane[FL_PANE_LOWER] = cut_bottom(body, body->h / 3);
   pane[FL_PANE_SIDE] = cut_right(body, body->w / 2);
 }
@@ -53,7 +53,7 @@ static void chat(fl_rect *pane, fl_rect *body, fl_wish wish) {
 }
 
 static void study(fl_rect *pane, fl_rect *body) {
-  pane[FL_PANE_TOP] = cut_top(body, 2);
+  pane[FL_PANE_TOP] = cut_top(body, body->h >= 18 && body->w < 110 ? 3 : 2);
   pane[FL_PANE_LOWER] = cut_bottom(body, body->h / 2);
   if (body->w >= 110) pane[FL_PANE_SIDE] = cut_right(body, body->w / 3);
 }

@@ -88,7 +88,7 @@ int fl_headless_json(fl_buf *out, fl_feed *f) {
   bool ok = o && text(o, "fleet", f->label, strlen(f->label)) &&
             fl_json_set_str(o, "state", fl_headless_state(f)) && num(o, "t", s->t) &&
             u32(o, "round", s->round) && u32(o, "rounds", s->rounds) &&
-            num(o, "seconds_left", fl_snapshot_seconds_left(s)) && num(o, "loss", s->loss) &&
+            num(o, "seconds_left", fl_feed_seconds_left(f)) && num(o, "loss", s->loss) &&
             num(o, "loss_mean", s->loss_mean) && num(o, "lr", s->lr) &&
             num(o, "grad_norm", s->grad_norm) && u32(o, "budget", s->budget) &&
             num(o, "resident", (double)fl_snapshot_count(s, FL_RESIDENT)) &&
@@ -126,7 +126,7 @@ void fl_headless_text(fl_buf *out, fl_feed *f) {
   fl_text_clean(out, f->label, strlen(f->label), false);
   fl_buf_printf(out, ": %s, round %s", fl_headless_state(f), fl_fmt_u32(a, s->round));
   if (s->rounds != FL_NONE) fl_buf_printf(out, " of %u", s->rounds);
-  double left = fl_snapshot_seconds_left(s);
+  double left = fl_feed_seconds_left(f);
   if (!isnan(left)) fl_buf_printf(out, ", %s left", fl_fmt_secs(a, left));
   fl_buf_printf(out, "\nloss %s, mean %s, learning rate %s\n", fl_fmt_num(a, s->loss, 4),
                 fl_fmt_num(b, s->loss_mean, 4), fl_fmt_sci(c, s->lr));

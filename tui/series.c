@@ -157,7 +157,7 @@ void fl_series_columns(const fl_series *s, double x0, double x1, double half_lif
     fl_bucket b = item(s, level, i);
     size_t n = (i + 1) * span <= s->n ? span : s->n - i * span;
     if (half_life > 0) ema_add(&e, (double)b.mean, n);
-    double at = ((double)b.x0 - x0) / (x1 - x0) * (double)n_cols;
+    double at = ((double)b.x0 - x0) * (double)n_cols / (x1 - x0);
     if (at < 0 || at >= (double)n_cols) continue;
     fl_column *c = &col[(size_t)at];
     column_add(c, &b, n);

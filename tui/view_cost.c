@@ -64,20 +64,27 @@ static void draw_split(fl_app *a, fl_canvas *c, fl_rect frame) {
   }
 }
 
-/* A row of bars in eighths of a cell, as many as columns, over the whole series. */
-static void sparkline(fl_canvas *c, int x, int y, int cols, const fl_series *s, fl_style st) {
-  if (cols < 1 || s->n == 0) return;
+enum { BARS_HIGH = 8 };
+
+/* Bars in eighths of a cell over the whole series, as wide as there is room and points for, at
+ * most BARS_HIGH rows high. */
+static void bars(fl_canvas *c, fl_rect r, const char *title, const fl_series *s, fl_style st) {
+  int rows = r.h - 1 < BARS_HIGH ? r.h - 1 : BARS_HIGH;
+  int cols = (size_t)r.w < s->n ? r.w : (int)s->n;
+  if (cols < 1 || rows < 1) return;
   fl_column *col = fl_calloc((size_t)cols, sizeof *col);
   if (!col) return;
-  double first = s->point[0].x, last = s->point[s->n - 1].x + 1.0;
+  fl_put(c, r.x, r.y, ST_DIM, title);
+  double first = s->point[0].x, last = s->point[s->n - 1].x + 1.0, top = 0;
   fl_series_columns(s, first, last, 0, col, (size_t)cols);
-  double top = 0;
   for (int i = 0; i < cols; i++)
     if (col[i].n) top = fmax(top, (double)col[i].mean);
-  for (int i = 0; i < cols; i++) {
-    if (col[i].n == 0 || top <= 0) continue;
-    int level = (int)lround((double)col[i].mean / top * 8);
-    fl_put_cp(c, x + i, y, st, (uint32_t)(0x2580 + (level < 1 ? 1 : level > 8 ? 8 : level)));
+  for (int i = 0; i < cols && top > 0; i++) {
+    if (col[i].n == 0) continue;
+    int level = (int)lround(fmax(0, (double)col[i].mean) / top * 8 * rows);
+    if (level < 1) level = 1;
+    for (int k = 0; k < rows && level > 0; k++, level -= 8)
+      fl_put_cp(c, r.x + i, r.y + rows - k, st, (uint32_t)(0x2580 + (level > 8 ? 8 : level)));
   }
   fl_free(col);
 }
@@ -86,8 +93,8 @@ static void sparkline(fl_canvas *c, int x, int y, int cols, const fl_series *s, 
 static int row(fl_canvas *c, fl_rect r, int y, const char *name, const char *value,
                const char *more) {
   fl_put(c, r.x + 1, y, ST_DIM, name);
-  fl_put_right(c, r.x + 30, y, ST_BOLD, value);
-  fl_put_fit(c, r.x + 31, y, r.w - 31, ST_DIM, more, strlen(more));
+  fl_put_right(c, r.x + 28, y, ST_BOLD, value);
+  fl_put_fit(c, r.x + 29, y, r.w - 29, ST_DIM, more, strlen(more));
   return y + 1;
 }
 
@@ -100,8 +107,8 @@ static int peak_row(fl_canvas *c, fl_rect r, int y, const char *name, double wor
   more[0] = '\0';
   if (!isnan(peak)) {
     char top[FL_FMT];
-    fl_fmt_num(top, peak, 1);
-    snprintf(more, sizeof more, "%s of %s measured", fl_fmt_part(v, rate / peak), top);
+    fl_fmt_num(top, peak, 0);
+    snprintf(more, sizeof more, "%s of %s", fl_fmt_part(v, rate / peak), top);
   }
   return row(c, r, y, name, value, more);
 }
@@ -113,8 +120,8 @@ static void draw_speed(fl_app *a, fl_canvas *c, fl_rect frame) {
   fl_rect r = fl_frame(c, frame, "How fast it goes");
   fl_canvas_clip(c, r);
   int y = r.y;
-  y = row(c, r, y, "supervised tokens/s", fl_fmt_num(v, s->tok_s, 1), "");
-  y = row(c, r, y, "generated tokens/s", fl_fmt_num(v, s->gen_tok_s, 1), "");
+  y = row(c, r, y, "supervised tok/s", fl_fmt_num(v, s->tok_s, 1), "");
+  y = row(c, r, y, "generated tok/s", fl_fmt_num(v, s->gen_tok_s, 1), "");
   y = peak_row(c, r, y, "arithmetic", s->last.gflop, s->last.seconds,
                s->run ? (double)s->run->peak_gflops : (double)NAN, "GFLOP/s");
   y = peak_row(c, r, y, "reading", s->last.gbyte, s->last.seconds,
@@ -125,14 +132,12 @@ static void draw_speed(fl_app *a, fl_canvas *c, fl_rect frame) {
     snprintf(more, sizeof more, "%zu refused, %zu failed", s->n_refused, s->n_failed);
     y = row(c, r, y, "requests", fl_fmt_count(v, (double)s->n_requests), more);
     snprintf(more, sizeof more, "first token %s", fl_fmt_secs(w, s->ttft_s));
-    y = row(c, r, y, "seconds a request", fl_fmt_num(v, s->request_s, 2), more);
+    y = row(c, r, y, "a request", fl_fmt_num(v, s->request_s, 2), more);
     double part_cached = s->prompt_tokens > 0 ? s->cached_tokens / s->prompt_tokens : (double)NAN;
-    y = row(c, r, y, "prompt tokens cached", fl_fmt_part(v, part_cached), "");
+    y = row(c, r, y, "prompt cached", fl_fmt_part(v, part_cached), "");
   }
-  if (s->rate.n && y + 1 < r.y + r.h) {
-    fl_put(c, r.x + 1, y + 1, ST_DIM, "supervised tokens/s over the run");
-    sparkline(c, r.x + 1, y + 2, r.w - 2, &s->rate, ST_BAR);
-  }
+  fl_rect rest = {r.x + 1, y + 1, r.w - 2, r.y + r.h - y - 1};
+  bars(c, rest, "supervised tokens/s over the run", &s->rate, ST_BAR);
 }
 
 static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
@@ -149,15 +154,15 @@ static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
     snprintf(more, sizeof more, "%s of %s", fl_fmt_part(v, s->rss / mem), fl_fmt_bytes(w, mem));
   y = row(c, r, y, "memory", fl_fmt_bytes(v, s->rss), more);
   y = row(c, r, y, "highest", fl_fmt_bytes(v, s->peak_rss), "");
-  snprintf(more, sizeof more, "%zu documents", fl_snapshot_count(s, FL_RESIDENT));
-  y = row(c, r, y, "cartridges in memory", fl_fmt_bytes(v, s->resident_bytes), more);
-  snprintf(more, sizeof more, "generation %s, %s", fl_fmt_u32(v, s->generation),
+  snprintf(more, sizeof more, "%zu in all", fl_snapshot_count(s, FL_RESIDENT));
+  y = row(c, r, y, "cartridges", fl_fmt_bytes(v, s->resident_bytes), more);
+  snprintf(more, sizeof more, "number %s, %s", fl_fmt_u32(v, s->generation),
            fl_fmt_ago(w, s->saved_t, fl_app_now(a, f)));
   y = row(c, r, y, "last save", fl_fmt_bytes(v, s->saved_bytes), more);
   y = row(c, r, y, "written in all", fl_fmt_bytes(v, s->bytes_written), "");
   if (s->chunks != FL_NONE) {
-    snprintf(more, sizeof more, "of %s numbers", fl_fmt_u32(w, s->dim));
-    y = row(c, r, y, "chunks in the index", fl_fmt_u32(v, s->chunks), more);
+    snprintf(more, sizeof more, "of %s", fl_fmt_u32(w, s->dim));
+    y = row(c, r, y, "index chunks", fl_fmt_u32(v, s->chunks), more);
   }
   if (s->run && y < r.y + r.h) {
     size_t n_isa, n_host;
@@ -167,10 +172,8 @@ static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
              (int)(n_isa < 30 ? n_isa : 30), isa, fl_fmt_u32(v, s->run->threads));
     fl_put_fit(c, r.x + 1, y++, r.w - 2, ST_DIM, more, strlen(more));
   }
-  if (s->memory.n && y + 1 < r.y + r.h) {
-    fl_put(c, r.x + 1, y, ST_DIM, "memory over the run");
-    sparkline(c, r.x + 1, y + 1, r.w - 2, &s->memory, ST_RESIDENT);
-  }
+  fl_rect rest = {r.x + 1, y, r.w - 2, r.y + r.h - y};
+  bars(c, rest, "memory over the run", &s->memory, ST_RESIDENT);
 }
 
 static void draw(fl_app *a, fl_canvas *c) {
@@ -189,7 +192,7 @@ static bool key(fl_app *a, const fl_key *k) {
 static const char *const help[][2] = {
     {"generate", "the bots write conversations; the largest part of most runs"},
     {"student", "forward and backward through the cartridges"},
-    {"measured", "the machine's own peak, as `flotilla bench` measured it"},
+    {"50% of 183", "the share of the machine's own peak, measured by `flotilla bench`"},
     {NULL, NULL}};
 
 const fl_view fl_view_cost = {"cost", "Cost", draw, key, NULL, help};

@@ -190,14 +190,15 @@ void fl_fleet_search(fl_app *a, int direction) {
 
 static void legend(fl_canvas *c, fl_rect frame) {
   static const fl_residency order[] = {FL_TRAINING, FL_RESIDENT, FL_EVICTED, FL_ON_DISK};
-  static const int room = 54; /* columns of the legend */
-  if (frame.w < room + 20) return;
-  int x = frame.x + frame.w - room - 2;
+  static const char *const brief[] = {"training", "memory", "just left", "disk"};
+  bool full = frame.w >= 100;
+  int x = frame.x + frame.w - (full ? 62 : 43);
+  if (frame.w < 78) return;
   fl_put(c, x - 1, frame.y, ST_TEXT, " ");
   for (size_t i = 0; i < 4; i++) {
     glyph g = residency_glyph(order[i]);
     fl_put_cp(c, x, frame.y, g.style, g.cp);
-    x += 1 + fl_putf(c, x + 1, frame.y, ST_DIM, " %s  ", g.word);
+    x += 1 + fl_putf(c, x + 1, frame.y, ST_DIM, " %s ", full ? g.word : brief[i]);
   }
 }
 
@@ -261,11 +262,11 @@ static columns place_columns(fl_rect r) {
   columns p = {0};
   int w = r.w, x = r.x + r.w;
   p.seen_x = x -= 9;
-  if (w >= 88) p.covered_x = x -= 6;
+  if (w >= 92) p.covered_x = x -= 6;
   if (w >= 72) p.composed_x = x -= 9;
   p.held_x = x -= 9;
   p.loss_x = x -= 8;
-  if (w >= 64) p.tokens_x = x -= 8;
+  if (w >= 84) p.tokens_x = x -= 8;
   p.steps_w = w >= 100 ? 16 : w >= 76 ? 11 : 6;
   p.steps_x = x -= p.steps_w + 1;
   p.name_w = x - (r.x + 7);
@@ -312,6 +313,7 @@ static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, columns p, int y, const
   right(c, r.x + 1, 5, y, ST_DIM, buf);
   const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
   int name_w = p.name_w - 1 - (is_worst ? 6 : 0);
+  if (fl_text_columns(name, n) > (size_t)name_w) name = base_name(name, &n);
   int used = fl_put_fit(c, r.x + 7, y, name_w, bad, name, n);
   if (is_worst) fl_put(c, r.x + 7 + used, y, ST_BAD, " worst");
   fl_fmt_u32(buf, d->steps);
@@ -383,12 +385,10 @@ static int conversations(fl_app *a, fl_canvas *c, fl_rect r, int y, const fl_doc
     const fl_json *j = fl_feed_detail(f, st->rec.event);
     const char *request = NULL;
     if (j) fl_json_get_str(j, "request", &request);
-    char kind[16];
-    snprintf(kind, sizeof kind, "%.12s", fl_study_kinds[st->kind < 8 ? st->kind : 0]);
-    fl_put_fit(c, r.x + 1, y, 12, st->rejected ? ST_WARN : ST_DIM,
-               st->rejected ? "rejected" : kind, strlen(st->rejected ? "rejected" : kind));
+    const char *kind = st->rejected ? "rejected" : fl_study_kinds[st->kind < 8 ? st->kind : 0];
+    fl_put_fit(c, r.x + 1, y, 13, st->rejected ? ST_WARN : ST_DIM, kind, strlen(kind));
     if (!request) request = "(its line cannot be read any more)";
-    fl_put_fit(c, r.x + 14, y, r.w - 15, ST_TEXT, request, strlen(request));
+    fl_put_fit(c, r.x + 15, y, r.w - 16, ST_TEXT, request, strlen(request));
     y++;
   }
   return y;

@@ -235,15 +235,12 @@ static void draw_reading(fl_app *a, fl_canvas *c, fl_rect r, const curves *cs) {
           fl_fmt_num(v4, s->grad_norm, 2));
   if (cs->n == 0) return;
   uint32_t at = (uint32_t)cursor_of(&a->loss, cs);
-  int x = 1 + fl_putf(c, 1, r.y + 1, ST_BOLD, "round %u:", at);
-  for (size_t i = 0; i < cs->n && x < r.w - 12; i++) {
-    fl_fmt_num(v1, fl_series_at(cs->c[i].series, at), 3);
-    x += 2 + fl_putf(c, x + 2, r.y + 1, cs->c[i].style, "%s", v1);
-  }
-  if (r.w >= 90) {
-    snprintf(v1, sizeof v1, "smoothing %d", a->settings.smoothing);
-    fl_put_right(c, r.w - 1, r.y + 1, ST_DIM, v1);
-  }
+  bool last = isnan(a->loss.cursor);
+  int x = 1 + fl_putf(c, 1, r.y + 1, ST_BOLD, "round %u%s", at, last ? " (the last)" : "");
+  if (a->settings.smoothing)
+    x += fl_putf(c, x, r.y + 1, ST_DIM, ", smoothed over %d", a->settings.smoothing);
+  static const char keys[] = "c curves  s smooth  y log  + - zoom  arrows read";
+  if (x + (int)sizeof keys < r.w) fl_put_right(c, r.w - 1, r.y + 1, ST_DIM, keys);
 }
 
 static void draw_legend(fl_app *a, fl_canvas *c, fl_rect r, const curves *cs, bool beside) {

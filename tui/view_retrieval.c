@@ -96,14 +96,16 @@ static void explain(const fl_json *j, char *out, size_t size) {
   fl_fmt_num(a, v.lowest_chosen, 3);
   fl_fmt_num(b, v.best_other, 3);
   fl_fmt_num(d, v.lowest_chosen - v.best_other, 3);
-  int n = snprintf(out, size, "Took %zu: %s above all others; the last taken scored %s", v.n_chosen,
-                   v.n_chosen == 1 ? "it stands" : "they stand", a);
-  if (n > 0 && (size_t)n < size && !isnan(v.best_other))
-    n += snprintf(out + n, size - (size_t)n, ", the next %s (%s less)", b, d);
-  if (n > 0 && (size_t)n < size && !isnan(floor_))
-    n += snprintf(out + n, size - (size_t)n, ". Floor %s", fl_fmt_num(e, floor_, 2));
-  if (n > 0 && (size_t)n < size && !isnan(margin))
-    snprintf(out + n, size - (size_t)n, ", margin to switch %s.", fl_fmt_num(e, margin, 2));
+  fl_buf s = {0};
+  fl_buf_printf(&s, "Took %zu with the best scores: ", v.n_chosen);
+  if (v.n_chosen > 1) fl_buf_puts(&s, "the last of them ");
+  fl_buf_printf(&s, "%s", a);
+  if (!isnan(v.best_other)) fl_buf_printf(&s, ", the next document %s (%s less)", b, d);
+  if (!isnan(floor_)) fl_buf_printf(&s, "; floor %s", fl_fmt_num(e, floor_, 2));
+  if (!isnan(margin))
+    fl_buf_printf(&s, ", margin %s", fl_fmt_num(e, margin, 2));
+  snprintf(out, size, "%s.", s.data ? s.data : "");
+  fl_buf_release(&s);
 }
 
 static void draw_input(fl_app *a, fl_canvas *c, fl_rect frame, const fl_json *j) {

@@ -38,17 +38,22 @@ static size_t selected(const fl_app *a) {
 
 static void draw_counts(fl_app *a, fl_canvas *c, fl_rect r) {
   const fl_snapshot *s = fl_app_snap(a);
+  char item[64];
   fl_canvas_clip(c, r);
   int x = 1 + fl_putf(c, 1, r.y, ST_BOLD, "%zu conversations", s->n_study);
   if (s->n_replayed) x += fl_putf(c, x, r.y, ST_DIM, ", %zu of them replayed", s->n_replayed);
-  for (size_t i = 1; i < FL_KINDS_OF_STUDY && x < r.w - 20; i++)
-    if (s->by_kind[i])
-      x += 2 + fl_putf(c, x + 2, r.y, ST_TEXT, "%s %zu", fl_study_kinds[i], s->by_kind[i]);
-  x = 1 + fl_putf(c, 1, r.y + 1, s->n_rejected ? ST_WARN : ST_DIM, "%zu rejected", s->n_rejected);
+  x += fl_putf(c, x, r.y, s->n_rejected ? ST_WARN : ST_DIM, ", %zu rejected", s->n_rejected);
   for (size_t i = 1; i < FL_REJECTIONS; i++)
-    if (s->by_rejection[i])
-      x += 2 + fl_putf(c, x + 2, r.y + 1, ST_TEXT, "%s %zu", fl_rejections[i], s->by_rejection[i]);
-  if (a->study.rejected_only) fl_put_right(c, r.w - 1, r.y + 1, ST_WARN, "only the rejected");
+    if (s->by_rejection[i] && x < r.w - 14)
+      x += 1 + fl_putf(c, x + 1, r.y, ST_DIM, "%s %zu", fl_rejections[i], s->by_rejection[i]);
+  if (a->study.rejected_only) fl_put_right(c, r.w - 1, r.y, ST_WARN, "only the rejected");
+  int y = r.y + 1;
+  x = 1;
+  for (size_t i = 1; i < FL_KINDS_OF_STUDY; i++) {
+    snprintf(item, sizeof item, "%s %zu", fl_study_kinds[i], s->by_kind[i]);
+    if (x + (int)strlen(item) >= r.w) x = 1, y++;
+    x += 2 + fl_put(c, x, y, ST_TEXT, item);
+  }
 }
 
 static void name_at(fl_app *a, fl_canvas *c, int x, int y, int cols, uint32_t id, fl_style st) {

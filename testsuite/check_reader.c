@@ -1,0 +1,251 @@
+/* check_reader.c - a log that grows, is cut, rotated, damaged, foreign: what is read of it. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "suite.h"
+#include "tui/reader.h"
+
+static char dir[64], path[96], other[96];
+static fl_reader reader;
+static fl_store store;
+
+static void setup(void) {
+  strcpy(dir, "/tmp/flreadXXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  snprintf(path, sizeof path, "%s/events.jsonl", dir);
+  snprintf(other, sizeof other, "%s/events.jsonl.1", dir);
+  memset(&store, 0, sizeof store);
+  ck_assert_int_eq(fl_reader_open(&reader, path), FL_OK);
+}
+
+static void teardown(void) {
+  fl_reader_close(&reader);
+  fl_store_release(&store);
+  unlink(path);
+  unlink(other);
+  rmdir(dir);
+}
+
+static void append(const char *text) {
+  FILE *f = fopen(path, "a");
+  ck_assert_ptr_nonnull(f);
+  fputs(text, f);
+  fclose(f);
+}
+
+static fl_reader_state poll_once(void) {
+  fl_reader_state st;
+  ck_assert_int_eq(fl_reader_poll(&reader, &store, 10, &st, NULL), FL_OK);
+  return st;
+}
+
+#define ROUND(n) "{\"t\":" #n ",\"ev\":\"round\",\"round\":" #n ",\"doc\":3,\"loss\":1.5}\n"
+
+START_TEST(absent_then_growing) {
+  ck_assert_int_eq(poll_once(), FL_READER_IDLE);
+  append(ROUND(1));
+  poll_once();
+  ck_assert_uint_eq(store.n_ticks, 1);
+  append("{\"t\":2,\"ev\":\"round\",\"rou"); /* half a line: nothing yet, no damage */
+  poll_once();
+  ck_assert_uint_eq(store.n_ticks, 1);
+  ck_assert_uint_eq(store.n_damaged, 0);
+  append("nd\":2}\n");
+  poll_once();
+  ck_assert_uint_eq(store.n_ticks, 2);
+  const fl_rec_round *r = fl_store_rec(&store, FL_EV_ROUND, 1);
+  ck_assert_uint_eq(r->round, 2);
+  ck_assert_uint_eq(r->doc, FL_NONE);
+}
+END_TEST
+
+START_TEST(truncated) {
+  append(ROUND(1) ROUND(2));
+  poll_once();
+  ck_assert_int_eq(truncate(path, 10), 0);
+  ck_assert_int_eq(poll_once(), FL_READER_RESET);
+  fl_store_reset(&store);
+  ck_assert_int_eq(truncate(path, 0), 0);
+  poll_once();
+  append(ROUND(7));
+  poll_once();
+  ck_assert_uint_eq(store.n_ticks, 1);
+}
+END_TEST
+
+START_TEST(rotated) {
+  fl_buf line = {0};
+  append(ROUND(1));
+  poll_once();
+  append(ROUND(2)); /* not read yet when the file is moved away */
+  ck_assert_int_eq(rename(path, other), 0);
+  poll_once();
+  append(ROUND(3));
+  poll_once();
+  ck_assert_uint_eq(store.n_ticks, 3);
+  for (size_t i = 0; i < 3; i++) { /* lines of both files can be read again */
+    char want[64];
+    const fl_rec_round *r = fl_store_rec(&store, FL_EV_ROUND, i);
+    snprintf(want, sizeof want, "\"round\":%zu,", i + 1);
+    ck_assert(fl_reader_line(&reader, r->rec.line, &line));
+    ck_assert_ptr_nonnull(strstr(line.data, want));
+  }
+  fl_buf_release(&line);
+}
+END_TEST
+
+START_TEST(rotated_many_times) {
+  for (int i = 0; i < 40; i++) {
+    append(ROUND(5));
+    poll_once();
+    ck_assert_int_eq(rename(path, other), 0);
+  }
+  ck_assert_uint_eq(store.n_ticks, 40);
+  ck_assert_uint_le(reader.n_files, FL_FILES_MAX);
+}
+END_TEST
+
+START_TEST(damaged_lines_are_counted) {
+  append(ROUND(1) "\n" "not json\n" "{\"t\":1,\"ev\":\"round\"\n" "{\"ev\":\"round\",\"t\":1}\n"
+         "{\"t\":-1,\"ev\":\"round\"}\n" "{\"t\":1,\"ev\":\"mystery\",\"x\":[1]}\n" ROUND(2));
+  poll_once();
+  ck_assert_uint_eq(store.n_ticks, 2);
+  ck_assert_uint_eq(store.n_damaged, 4);
+  ck_assert_uint_eq(store.n_unknown, 1);
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long) {
+  size_t n = FL_LINE_MAX + 1000000;
+  char *big = fl_malloc(n + 1);
+  memset(big, 'x', n);
+  big[n] = '\0';
+  append(ROUND(1));
+  append(big);
+  poll_once();
+  ck_assert_uint_lt(reader.cap, 4 * (size_t)FL_LINE_MAX); /* memory stays bounded */
+  append("\n" ROUND(2));
+  poll_once();
+  ck_assert_uint_eq(reader.n_too_long, 1);
+  ck_assert_uint_eq(store.n_ticks, 2);
+  fl_free(big);
+}
+END_TEST
+
+START_TEST(no_regular_file) {
+  fl_reader_state st;
+  fl_err err = {0};
+  ck_assert_int_eq(mkfifo(path, 0600), 0); /* opening it must not wait for a writer */
+  ck_assert_int_eq(fl_reader_poll(&reader, &store, 1, &st, &err), FL_EINPUT);
+  ck_assert_ptr_nonnull(strstr(err.text, path));
+}
+END_TEST
+
+START_TEST(fields_in_any_order_and_type) {
+  append("{\"t\":1.5,\"ev\":\"round\",\"resident\":[3,[4,5],\"x\",-1],\"loss\":\"bad\","
+         "\"steps\":{\"7\":40,\"x\":1,\"8\":\"y\"},\"round\":9,\"extra\":{\"a\":[{}]},\"doc\":7,"
+         "\"lr\":null,\"tokens\":1e3}\n");
+  poll_once();
+  const fl_rec_round *r = fl_store_rec(&store, FL_EV_ROUND, 0);
+  ck_assert_uint_eq(r->round, 9);
+  ck_assert_uint_eq(r->doc, 7);
+  ck_assert_uint_eq(r->tokens, 1000);
+  ck_assert(isnan(r->loss) && isnan(r->lr));
+  ck_assert_uint_eq(r->resident.n, 3);
+  ck_assert_uint_eq(fl_store_numbers(&store, r->resident)[2], 5);
+  ck_assert_uint_eq(r->steps.n, 2);
+  ck_assert_uint_eq(fl_store_numbers(&store, r->steps)[1], 40);
+}
+END_TEST
+
+START_TEST(names_are_cut_whole) {
+  size_t n;
+  char line[9000] = "{\"t\":1,\"ev\":\"doc\",\"doc\":0,\"name\":\"";
+  for (int i = 0; i < 2500; i++) strcat(line, "\xC3\xA9");
+  strcat(line, "\"}\n");
+  append(line);
+  poll_once();
+  const fl_rec_doc *d = fl_store_rec(&store, FL_EV_DOC, 0);
+  fl_store_str(&store, d->name, &n);
+  ck_assert_uint_eq(n, 4096);
+}
+END_TEST
+
+START_TEST(time_never_goes_back) {
+  append(ROUND(5) ROUND(3) ROUND(9));
+  poll_once();
+  ck_assert_double_eq(store.tick[1].t, 5);
+  ck_assert_uint_eq(fl_store_seek(&store, 4), 0);
+  ck_assert_uint_eq(fl_store_seek(&store, 5), 2);
+  ck_assert_uint_eq(fl_store_seek(&store, 100), 3);
+}
+END_TEST
+
+/* Bytes of the recorded log changed at random: every line is an event, damaged or unknown. */
+START_TEST(random_damage) {
+  fl_buf log = {0};
+  ck_assert_int_eq(fl_fs_read(&log, fixture("events/voyage.jsonl"), 1 << 20, NULL), FL_OK);
+  for (uint32_t seed = 0; seed < 30; seed++) {
+    fl_rng r = fl_rng_stream(seed, FL_RNG_TEST, 0, 0, 0);
+    char *copy = fl_malloc(log.len);
+    memcpy(copy, log.data, log.len);
+    for (int i = 0; i < 400; i++)
+      copy[fl_rng_below(&r, log.len)] = (char)fl_rng_below(&r, 256);
+    size_t lines = 0, start = 0;
+    fl_store_reset(&store);
+    for (size_t i = 0; i < log.len; i++) {
+      if (copy[i] != '\n') continue;
+      ck_assert_int_eq(fl_store_add(&store, copy + start, i - start, (fl_line_ref){0}), FL_OK);
+      lines++;
+      start = i + 1;
+    }
+    ck_assert_uint_eq(store.n_ticks + store.n_damaged + store.n_unknown, lines);
+    fl_free(copy);
+  }
+  fl_buf_release(&log);
+}
+END_TEST
+
+/* Memory that fails at any allocation is FL_ENOMEM and never a crash. */
+START_TEST(no_memory) {
+  static const char line[] =
+      "{\"t\":1,\"ev\":\"round\",\"round\":1,\"doc\":1,\"steps\":{\"1\":2},\"resident\":[1,2]}";
+  for (size_t n = 1; n < 12; n++) {
+    fl_store s = {0};
+    fl_mem_fault_after(n);
+    int rc = fl_store_add(&s, line, sizeof line - 1, (fl_line_ref){0});
+    fl_mem_fault_after(0);
+    ck_assert(rc == FL_OK || rc == FL_ENOMEM);
+    if (rc == FL_ENOMEM) ck_assert_uint_eq(s.n_ticks, 0);
+    fl_store_release(&s);
+  }
+}
+END_TEST
+
+Suite *suite_reader(void);
+Suite *suite_reader(void) {
+  Suite *s = suite_create("reader");
+  TCase *t = tcase_create("Core");
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, absent_then_growing);
+  tcase_add_test(t, truncated);
+  tcase_add_test(t, rotated);
+  tcase_add_test(t, rotated_many_times);
+  tcase_add_test(t, damaged_lines_are_counted);
+  tcase_add_test(t, a_line_that_is_too_long);
+  tcase_add_test(t, no_regular_file);
+  tcase_add_test(t, fields_in_any_order_and_type);
+  tcase_add_test(t, names_are_cut_whole);
+  tcase_add_test(t, time_never_goes_back);
+  tcase_add_test(t, random_damage);
+  tcase_add_test(t, no_memory);
+  tcase_set_timeout(t, 60);
+  suite_add_tcase(s, t);
+  return s;
+}

@@ -1,0 +1,239 @@
+/* check_snapshot.c - the fold of events into a state. */
+#include <math.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/rng.h"
+#include "suite.h"
+#include "tui/snapshot.h"
+
+static fl_store store;
+static fl_snapshot snap;
+
+static void setup(void) {
+  memset(&store, 0, sizeof store);
+  fl_snapshot_init(&snap);
+}
+
+static void teardown(void) {
+  fl_snapshot_release(&snap);
+  fl_store_release(&store);
+}
+
+static void feed(const char *line) {
+  ck_assert_int_eq(fl_store_add(&store, line, strlen(line), (fl_line_ref){0}), FL_OK);
+  ck_assert_int_eq(fl_snapshot_fold(&snap, &store, store.n_ticks), FL_OK);
+}
+
+static void load_voyage(void) {
+  fl_buf log = {0};
+  ck_assert_int_eq(fl_fs_read(&log, fixture("events/voyage.jsonl"), 1 << 20, NULL), FL_OK);
+  for (size_t i = 0, start = 0; i < log.len; i++) {
+    if (log.data[i] != '\n') continue;
+    fl_store_add(&store, log.data + start, i - start, (fl_line_ref){0});
+    start = i + 1;
+  }
+  fl_buf_release(&log);
+}
+
+START_TEST(unknown_is_not_zero) {
+  feed("{\"t\":1,\"ev\":\"doc\",\"doc\":4,\"name\":\"a\"}");
+  const fl_doc *d = fl_snapshot_doc(&snap, 4);
+  ck_assert_ptr_nonnull(d);
+  ck_assert_uint_eq(d->tokens, FL_NONE);
+  ck_assert(isnan(d->loss) && isnan(d->alone) && isnan(fl_doc_coverage(d)));
+  ck_assert_uint_eq(snap.round, FL_NONE);
+  ck_assert(isnan(fl_snapshot_seconds_left(&snap)));
+  ck_assert_uint_eq(fl_snapshot_worst(&snap), SIZE_MAX);
+  ck_assert_ptr_null(fl_snapshot_doc(&snap, 5));
+  ck_assert_ptr_null(fl_snapshot_doc(&snap, FL_NONE));
+}
+END_TEST
+
+START_TEST(residency_through_a_rotation) {
+  feed("{\"t\":1,\"ev\":\"run\",\"cmd\":\"train\",\"rounds\":10,\"round0\":0,\"budget\":2}");
+  for (int i = 0; i < 4; i++) {
+    char line[96];
+    snprintf(line, sizeof line, "{\"t\":1,\"ev\":\"doc\",\"doc\":%d,\"resident\":%s}", i,
+             i < 2 ? "true" : "false");
+    feed(line);
+  }
+  ck_assert_uint_eq(fl_snapshot_count(&snap, FL_RESIDENT), 2);
+  feed("{\"t\":2,\"ev\":\"round\",\"round\":1,\"doc\":1,\"loss\":2,\"steps\":{\"0\":1,\"1\":1},"
+       "\"resident\":[0,1],\"seconds\":4}");
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 1)->residency, FL_TRAINING);
+  ck_assert_uint_eq(fl_snapshot_doc(&snap, 0)->steps, 1);
+  ck_assert_double_eq(fl_snapshot_seconds_left(&snap), 36); /* 9 rounds at 4 seconds */
+  feed("{\"t\":3,\"ev\":\"rotate\",\"round\":1,\"out\":[1],\"in\":[3]}");
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 1)->residency, FL_EVICTED);
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 3)->residency, FL_RESIDENT);
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 0)->residency, FL_RESIDENT);
+  feed("{\"t\":4,\"ev\":\"round\",\"round\":2,\"doc\":3,\"loss\":2,\"resident\":[0,3]}");
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 3)->residency, FL_TRAINING);
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 1)->residency, FL_EVICTED); /* until the next rotation */
+  feed("{\"t\":5,\"ev\":\"end\",\"status\":\"done\"}");
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 3)->residency, FL_RESIDENT);
+  ck_assert_int_eq(snap.state, FL_RUN_DONE);
+}
+END_TEST
+
+START_TEST(spans_merge) {
+  static const struct {
+    uint32_t first, end, covered;
+    size_t spans;
+  } steps[] = {{100, 200, 100, 1}, {300, 400, 200, 2}, {200, 250, 250, 2}, {240, 310, 300, 1},
+               {0, 50, 350, 2},    {10, 20, 350, 2},   {900, 1000, 450, 3}, {0, 1000, 1000, 1},
+               {5, 5, 1000, 1},    {9, 3, 1000, 1}};
+  feed("{\"t\":1,\"ev\":\"doc\",\"doc\":0,\"tokens\":1000}");
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    char line[128];
+    snprintf(line, sizeof line, "{\"t\":1,\"ev\":\"study\",\"doc\":0,\"first\":%u,\"end\":%u}",
+             steps[i].first, steps[i].end);
+    feed(line);
+    const fl_doc *d = fl_snapshot_doc(&snap, 0);
+    ck_assert_uint_eq(fl_doc_covered(d), steps[i].covered);
+    ck_assert_uint_eq(d->n_spans, steps[i].spans);
+  }
+  ck_assert_double_eq(fl_doc_coverage(fl_snapshot_doc(&snap, 0)), 1);
+}
+END_TEST
+
+/* Spans at random against a plain map of tokens. */
+START_TEST(spans_against_a_map) {
+  enum { TOKENS = 3000 };
+  static bool map[TOKENS];
+  fl_rng r = fl_rng_stream(11, FL_RNG_TEST, 0, 0, 0);
+  memset(map, 0, sizeof map);
+  for (int i = 0; i < 300; i++) {
+    char line[128];
+    uint32_t first = (uint32_t)fl_rng_below(&r, TOKENS - 40), n = 1 + (uint32_t)fl_rng_below(&r, 40);
+    uint32_t want = 0;
+    snprintf(line, sizeof line, "{\"t\":1,\"ev\":\"study\",\"doc\":0,\"first\":%u,\"end\":%u}",
+             first, first + n);
+    feed(line);
+    for (uint32_t k = first; k < first + n; k++) map[k] = true;
+    for (size_t k = 0; k < TOKENS; k++) want += map[k];
+    ck_assert_uint_eq(fl_doc_covered(fl_snapshot_doc(&snap, 0)), want);
+  }
+}
+END_TEST
+
+START_TEST(resuming_takes_rounds_back) {
+  feed("{\"t\":1,\"ev\":\"run\",\"cmd\":\"train\",\"rounds\":10,\"round0\":0}");
+  for (int i = 1; i <= 7; i++) {
+    char line[96];
+    snprintf(line, sizeof line, "{\"t\":%d,\"ev\":\"round\",\"round\":%d,\"doc\":0,\"loss\":%d}", i,
+             i, 10 - i);
+    feed(line);
+  }
+  /* killed at 7, saved at 5 */
+  feed("{\"t\":9,\"ev\":\"run\",\"cmd\":\"train\",\"resumed\":true,\"rounds\":10,\"round0\":5}");
+  ck_assert_uint_eq(snap.round, 5);
+  ck_assert_uint_eq(snap.curve.n, 5);
+  ck_assert_uint_eq(fl_snapshot_doc(&snap, 0)->curve.n, 5);
+  ck_assert_double_eq(fl_series_last(&snap.curve), 5);
+}
+END_TEST
+
+START_TEST(passing_programs_change_nothing) {
+  feed("{\"t\":1,\"ev\":\"run\",\"cmd\":\"train\",\"rounds\":10,\"round0\":0,\"pid\":1}");
+  feed("{\"t\":2,\"ev\":\"run\",\"cmd\":\"ask\",\"pid\":2}");
+  ck_assert_uint_eq(snap.run->pid, 1);
+  ck_assert_uint_eq(snap.rounds, 10);
+}
+END_TEST
+
+START_TEST(controls) {
+  feed("{\"t\":1,\"ev\":\"doc\",\"doc\":3}");
+  feed("{\"t\":1,\"ev\":\"control\",\"cmd\":\"set\",\"key\":\"budget\",\"value\":6}");
+  feed("{\"t\":1,\"ev\":\"control\",\"cmd\":\"set\",\"key\":\"lr\",\"value\":0.25}");
+  feed("{\"t\":1,\"ev\":\"control\",\"cmd\":\"mark\",\"doc\":3,\"value\":true}");
+  feed("{\"t\":1,\"ev\":\"control\",\"cmd\":\"pause\",\"value\":null}");
+  ck_assert_uint_eq(snap.budget, 6);
+  ck_assert_double_eq(snap.lr, 0.25);
+  ck_assert(fl_snapshot_doc(&snap, 3)->marked && snap.paused);
+  feed("{\"t\":1,\"ev\":\"control\",\"cmd\":\"mark\",\"doc\":3,\"value\":false}");
+  feed("{\"t\":1,\"ev\":\"control\",\"cmd\":\"resume\"}");
+  ck_assert(!fl_snapshot_doc(&snap, 3)->marked && !snap.paused);
+}
+END_TEST
+
+/* The recorded log: figures counted from the file by other means (grep and awk). */
+START_TEST(the_recorded_log) {
+  load_voyage();
+  ck_assert_int_eq(fl_snapshot_fold(&snap, &store, store.n_ticks), FL_OK);
+  ck_assert_uint_eq(store.n_ticks, 392);
+  ck_assert_uint_eq(store.n_damaged + store.n_unknown, 0);
+  ck_assert_uint_eq(snap.n_docs, 12);
+  ck_assert_uint_eq(snap.n_study, 214);    /* grep -c '"ev":"study"' less the rejected */
+  ck_assert_uint_eq(snap.n_rejected, 26);  /* grep -c '"rejected"' */
+  ck_assert_uint_eq(snap.curve.n, 60);
+  ck_assert_uint_eq(snap.n_retrieves, 4);
+  ck_assert_uint_eq(snap.generation, 12);
+  ck_assert_int_eq(snap.state, FL_RUN_DONE);
+  ck_assert_double_eq_tol(snap.loss, 1.424991, 1e-6);
+  ck_assert_uint_eq(fl_snapshot_count(&snap, FL_RESIDENT), 4);
+  ck_assert_uint_eq(snap.doc[fl_snapshot_worst(&snap)].id, 6);
+}
+END_TEST
+
+static double digest(const fl_snapshot *s) {
+  double d = s->t + s->loss_mean + s->round + 7 * (double)s->n_study + s->cost.seconds;
+  for (size_t i = 0; i < s->n_docs; i++) {
+    const fl_doc *doc = &s->doc[i];
+    d += doc->steps == FL_NONE ? 0 : doc->steps * ((double)i + 1);
+    d += (double)doc->residency * 0.5 + fl_doc_covered(doc) + (double)doc->curve.n;
+  }
+  return d;
+}
+
+/* Going to a moment, from wherever, gives the state of that moment. */
+START_TEST(any_moment_from_anywhere) {
+  load_voyage();
+  fl_rng r = fl_rng_stream(1, FL_RNG_TEST, 0, 0, 0);
+  for (int i = 0; i < 200; i++) {
+    size_t to = 14 + fl_rng_below(&r, store.n_ticks - 14);
+    fl_snapshot fresh;
+    fl_snapshot_init(&fresh);
+    ck_assert_int_eq(fl_snapshot_fold(&snap, &store, to), FL_OK);
+    ck_assert_int_eq(fl_snapshot_fold(&fresh, &store, to), FL_OK);
+    ck_assert_uint_eq(snap.applied, to);
+    double a = digest(&snap), b = digest(&fresh);
+    ck_assert_msg(a == b || (isnan(a) && isnan(b)), "at %zu: %g and %g", to, a, b);
+    fl_snapshot_release(&fresh);
+  }
+}
+END_TEST
+
+START_TEST(very_many_documents) {
+  char line[64];
+  for (uint32_t i = 0; i < 70000; i++) {
+    snprintf(line, sizeof line, "{\"t\":1,\"ev\":\"doc\",\"doc\":%u}", i * 7919u);
+    fl_store_add(&store, line, strlen(line), (fl_line_ref){0});
+  }
+  ck_assert_int_eq(fl_snapshot_fold(&snap, &store, store.n_ticks), FL_OK);
+  ck_assert_uint_eq(snap.n_docs, FL_DOCS_MAX);
+  ck_assert_uint_gt(snap.n_docs_left_out, 0);
+  ck_assert_ptr_nonnull(fl_snapshot_doc(&snap, 7919u * 65000u));
+}
+END_TEST
+
+Suite *suite_snapshot(void);
+Suite *suite_snapshot(void) {
+  Suite *s = suite_create("snapshot");
+  TCase *t = tcase_create("Core");
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, unknown_is_not_zero);
+  tcase_add_test(t, residency_through_a_rotation);
+  tcase_add_test(t, spans_merge);
+  tcase_add_test(t, spans_against_a_map);
+  tcase_add_test(t, resuming_takes_rounds_back);
+  tcase_add_test(t, passing_programs_change_nothing);
+  tcase_add_test(t, controls);
+  tcase_add_test(t, the_recorded_log);
+  tcase_add_test(t, any_moment_from_anywhere);
+  tcase_add_test(t, very_many_documents);
+  tcase_set_timeout(t, 60);
+  suite_add_tcase(s, t);
+  return s;
+}

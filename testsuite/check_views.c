@@ -1,0 +1,495 @@
+/* check_views.c - whole screens without a terminal: pictures of the recorded log against goldens
+ * (testsuite/tui/golden; FL_UPDATE_GOLDEN=1 writes them anew, then read the difference), every key
+ * at every size, hostile logs, settings. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "suite.h"
+#include "tui/app.h"
+
+static char dir[64];
+static fl_app *app;
+static fl_canvas screen;
+
+static void remove_all(const char *folder) {
+  char **names = NULL;
+  size_t n = 0;
+  if (fl_fs_list(&names, &n, folder, NULL) != FL_OK) return;
+  for (size_t i = 0; i < n; i++) {
+    char *p = fl_fs_join(folder, names[i]);
+    if (fl_fs_is_dir(p)) remove_all(p);
+    else unlink(p);
+    fl_free(p);
+  }
+  fl_fs_list_free(names, n);
+  rmdir(folder);
+}
+
+/* The working folder is a scratch one too: exports are written there. */
+static void setup(void) {
+  strcpy(dir, "/tmp/flviewXXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(dir));
+  setenv("XDG_CONFIG_HOME", dir, 1);
+  setenv("TZ", "UTC", 1);
+  tzset();
+  app = fl_calloc(1, sizeof *app);
+}
+
+static void teardown(void) {
+  fl_app_release(app);
+  fl_free(app);
+  fl_canvas_release(&screen);
+  remove_all(dir);
+}
+
+static void load(void) {
+  bool more = true;
+  while (more) fl_app_tick(app, 1, &more);
+}
+
+static void open_fleets(const char *const *paths, size_t n) {
+  fl_tui_options o = {.fleets = paths, .n_fleets = n};
+  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_OK);
+  load();
+}
+
+static void open_voyage(void) {
+  const char *path = fixture("events/voyage.jsonl");
+  open_fleets(&path, 1);
+}
+
+static void press(fl_key_code code, uint32_t cp) {
+  fl_app_key(app, &(fl_key){.code = code, .cp = cp});
+}
+
+static void type(const char *s) {
+  for (; *s; s++) press(FL_KEY_CHAR, (unsigned char)*s);
+}
+
+static const char *draw(int w, int h) {
+  static fl_buf text;
+  if (w != screen.w || h != screen.h) ck_assert_int_eq(fl_canvas_resize(&screen, w, h), FL_OK);
+  screen.ascii = app->settings.ascii;
+  fl_app_draw(app, &screen);
+  fl_buf_reset(&text);
+  fl_canvas_text(&screen, &text);
+  return text.data;
+}
+
+static bool shows(const char *what) { return strstr(draw(80, 24), what) != NULL; }
+
+static char *golden_path(const char *name) {
+  const char *src = getenv("SRCDIR");
+  return fl_asprintf("%s/testsuite/tui/golden/%s.txt", src ? src : "..", name);
+}
+
+static void golden(const char *name, int w, int h) {
+  const char *picture = draw(w, h);
+  char *path = golden_path(name);
+  fl_buf want = {0};
+  if (getenv("FL_UPDATE_GOLDEN"))
+    ck_assert_int_eq(fl_fs_replace(path, picture, strlen(picture), NULL), FL_OK);
+  ck_assert_msg(fl_fs_read(&want, path, 1 << 20, NULL) == FL_OK, "%s is missing", path);
+  ck_assert_msg(strcmp(want.data, picture) == 0, "%s differs; now:\n%s", path, picture);
+  fl_buf_release(&want);
+  fl_free(path);
+}
+
+/* --- pictures -------------------------------------------------------------------------------- */
+
+START_TEST(pictures) {
+  static const int size[3][2] = {{80, 24}, {200, 60}, {60, 15}};
+  open_voyage();
+  for (uint32_t v = 0; v < FL_VIEWS; v++)
+    for (int s = 0; s < 3; s++) {
+      char name[64];
+      press(FL_KEY_CHAR, '1' + v);
+      snprintf(name, sizeof name, "%s-%dx%d", fl_tui_views[v], size[s][0], size[s][1]);
+      golden(name, size[s][0], size[s][1]);
+    }
+}
+END_TEST
+
+START_TEST(pictures_in_ascii) {
+  open_voyage();
+  app->settings.ascii = true;
+  for (uint32_t v = 0; v < FL_VIEWS; v++) {
+    char name[64];
+    press(FL_KEY_CHAR, '1' + v);
+    snprintf(name, sizeof name, "%s-ascii-80x24", fl_tui_views[v]);
+    golden(name, 80, 24);
+    for (const char *p = draw(200, 60); *p; p++) ck_assert_int_lt((unsigned char)*p, 0x80);
+  }
+}
+END_TEST
+
+START_TEST(overlays) {
+  open_voyage();
+  press(FL_KEY_F, 1);
+  golden("help-80x24", 80, 24);
+  press(FL_KEY_ESC, 0);
+  press(FL_KEY_F, 9);
+  golden("menu-80x24", 80, 24);
+  press(FL_KEY_ESC, 0);
+  press(FL_KEY_F, 2);
+  golden("setup-80x24", 80, 24);
+  press(FL_KEY_ESC, 0);
+  type("X");
+  golden("stop-80x24", 80, 24);
+}
+END_TEST
+
+START_TEST(too_small) {
+  open_voyage();
+  golden("small-20x5", 20, 5);
+  ck_assert_ptr_nonnull(strstr(draw(59, 30), "needs a terminal of 60 by 15"));
+}
+END_TEST
+
+START_TEST(a_document_opened) {
+  open_voyage();
+  press(FL_KEY_DOWN, 0);
+  press(FL_KEY_ENTER, 0);
+  golden("document-80x24", 80, 24);
+  press(FL_KEY_ESC, 0);
+  ck_assert(!app->fleet.open);
+}
+END_TEST
+
+START_TEST(a_moment_of_the_past) {
+  open_voyage();
+  for (int i = 0; i < 20; i++) type(",");
+  golden("fleet-past-80x24", 80, 24);
+  ck_assert_uint_eq(fl_app_snap(app)->round, 40);
+  type(".");
+  ck_assert_uint_eq(fl_app_snap(app)->round, 41);
+  type("f");
+  ck_assert_uint_eq(fl_app_snap(app)->round, 60);
+  ck_assert(fl_app_feed(app)->follow);
+}
+END_TEST
+
+/* --- what keys do ---------------------------------------------------------------------------- */
+
+START_TEST(sort_and_worst) {
+  open_voyage();
+  while (app->settings.sort != 6) type("s"); /* held-out together, highest first */
+  ck_assert(shows("\xE2\x96\xBC" "together"));
+  ck_assert_uint_eq(fl_app_snap(app)->doc[app->fleet.order[0]].id, 6);
+  type("w");
+  ck_assert_uint_eq(app->fleet.selected, 6);
+  type("I");
+  draw(80, 24);
+  ck_assert_uint_eq(fl_app_snap(app)->doc[app->fleet.order[11]].id, 6);
+}
+END_TEST
+
+START_TEST(search_and_filter) {
+  open_voyage();
+  type("/ROPE");
+  press(FL_KEY_ENTER, 0);
+  ck_assert_uint_eq(app->fleet.selected, 5);
+  type("/no such");
+  press(FL_KEY_ENTER, 0);
+  ck_assert(shows("no document's name contains"));
+  press(FL_KEY_F, 4);
+  type("ti");
+  draw(80, 24);
+  ck_assert_uint_eq(app->fleet.n_order, 2); /* tide-tables, quarantine */
+  press(FL_KEY_ENTER, 0);
+  press(FL_KEY_F, 4);
+  press(FL_KEY_ESC, 0);
+  draw(80, 24);
+  ck_assert_uint_eq(app->fleet.n_order, 12);
+}
+END_TEST
+
+START_TEST(loss_zoom_and_cursor) {
+  open_voyage();
+  type("2");
+  draw(80, 24);
+  ck_assert_double_eq(app->loss.x1, 61);
+  for (int i = 0; i < 10; i++) press(FL_KEY_LEFT, 0);
+  ck_assert(shows("round 50"));
+  type("++");
+  draw(80, 24);
+  ck_assert_double_eq_tol(app->loss.x1 - app->loss.x0, 15.25, 1e-9);
+  ck_assert(app->loss.x0 <= 50 && app->loss.x1 >= 50);
+  double x0 = app->loss.x0;
+  press(FL_KEY_PAGE_UP, 0);
+  draw(80, 24);
+  ck_assert_double_lt(app->loss.x0, x0);
+  type("0");
+  draw(80, 24);
+  ck_assert(app->loss.fit && isnan(app->loss.cursor));
+  type("y");
+  ck_assert(shows("log scale"));
+  type("c");
+  ck_assert(shows("the selected document"));
+  type("c");
+  ck_assert(shows("the worst documents"));
+}
+END_TEST
+
+START_TEST(rejected_only) {
+  open_voyage();
+  type("5x");
+  ck_assert(shows("only the rejected"));
+  ck_assert(shows("rejected: the answer was"));
+}
+END_TEST
+
+START_TEST(playback) {
+  open_voyage();
+  type(" "); /* from the beginning, as it stands at the end */
+  bool more;
+  app->speed = 1e6;
+  app->last_tick = fl_now_s() - 0.001;
+  fl_app_tick(app, 0, &more);
+  ck_assert_uint_lt(fl_app_feed(app)->cursor, 392);
+  for (int i = 0; i < 2000 && app->playing; i++) {
+    app->last_tick = fl_now_s() - 0.1;
+    fl_app_tick(app, 0, &more);
+  }
+  ck_assert(!app->playing);
+  ck_assert_uint_eq(fl_app_feed(app)->cursor, 392);
+}
+END_TEST
+
+START_TEST(several_runs) {
+  char one[4096], two[96];
+  const char *paths[2] = {one, two};
+  snprintf(one, sizeof one, "%s", fixture("events/voyage.jsonl"));
+  snprintf(two, sizeof two, "%s/second", dir);
+  ck_assert_int_eq(mkdir(two, 0700), 0);
+  open_fleets(paths, 2);
+  ck_assert(shows("1/2"));
+  type("r");
+  ck_assert(shows("waiting for the first event"));
+  type("r2ccc");
+  ck_assert(shows("all runs"));
+}
+END_TEST
+
+START_TEST(mouse) {
+  open_voyage();
+  draw(80, 24);
+  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 14, .y = 1}); /* the second tab */
+  ck_assert_int_eq(app->view, FL_VIEW_LOSS);
+  type("1");
+  draw(80, 24);
+  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 20, .y = 10}); /* third row of the table */
+  ck_assert_uint_eq(app->fleet.selected, 2);
+  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 3, .y = 22}); /* the left end of the slider */
+  ck_assert_uint_eq(fl_app_feed(app)->cursor, 0);
+  draw(80, 24);
+  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 1, .y = 23}); /* F1 */
+  ck_assert_int_eq(app->overlay, FL_OVER_HELP);
+}
+END_TEST
+
+START_TEST(no_trainer) {
+  open_voyage();
+  type("S");
+  bool more;
+  fl_app_tick(app, 0, &more);
+  ck_assert(shows("nothing runs on this fleet now"));
+  type(":lr 7");
+  press(FL_KEY_ENTER, 0);
+  ck_assert(shows(":lr takes a number"));
+  type(":dance");
+  press(FL_KEY_ENTER, 0);
+  ck_assert(shows(":dance is unknown"));
+  type("m");
+  ck_assert(fl_fleet_selected(app)->marked);
+}
+END_TEST
+
+START_TEST(exports) {
+  fl_buf text = {0};
+  char *cwd = getcwd(NULL, 0);
+  open_voyage();
+  draw(80, 24);
+  ck_assert_int_eq(chdir(dir), 0);
+  type("eeE");
+  ck_assert_int_eq(fl_fs_read(&text, "flotilla-fleet-002.txt", 1 << 20, NULL), FL_OK);
+  ck_assert_ptr_nonnull(strstr(text.data, "In memory: 4 of 12"));
+  ck_assert_int_eq(fl_fs_read(&text, "flotilla-fleet-001.svg", 1 << 20, NULL), FL_OK);
+  ck_assert_ptr_nonnull(strstr(text.data, "</svg>"));
+  ck_assert_int_eq(chdir(cwd), 0);
+  free(cwd);
+  fl_buf_release(&text);
+}
+END_TEST
+
+START_TEST(settings) {
+  fl_settings s, t;
+  fl_settings_default(&s);
+  s.sort = 4;
+  s.smoothing = 100;
+  s.ascii = true;
+  ck_assert_int_eq(fl_settings_save(&s, NULL), FL_OK);
+  fl_settings_default(&t);
+  fl_settings_load(&t);
+  ck_assert_int_eq(t.sort, 4);
+  ck_assert_int_eq(t.smoothing, 100);
+  ck_assert(t.ascii);
+  char path[128];
+  snprintf(path, sizeof path, "%s/flotilla/watch.conf", dir);
+  static const char bad[] = "sort 99\nview -3\nsmoothing x\nfuture 1\n\ncolor\n\xff\xfe\n";
+  ck_assert_int_eq(fl_fs_replace(path, bad, sizeof bad - 1, NULL), FL_OK);
+  fl_settings_default(&s);
+  fl_settings_load(&s);
+  ck_assert_int_eq(s.sort, 0);
+  ck_assert_int_eq(s.view, 0);
+  ck_assert_int_eq(s.smoothing, 20);
+}
+END_TEST
+
+/* --- everything, at random ------------------------------------------------------------------- */
+
+static fl_key random_key(fl_rng *r) {
+  static const char chars[] = "123456?q/nN\\:eptSXr <>.,[]fhjklgGwsImcyo+-0xi\xC3";
+  fl_key k = {.code = (fl_key_code)fl_rng_below(r, FL_KEY_RESIZE + 1)};
+  k.x = (int)fl_rng_below(r, 220) - 5;
+  k.y = (int)fl_rng_below(r, 70) - 5;
+  k.mouse = (fl_mouse)fl_rng_below(r, 4);
+  if (k.code == FL_KEY_CHAR) k.cp = (unsigned char)chars[fl_rng_below(r, sizeof chars - 1)];
+  else if (k.code == FL_KEY_CTRL) k.cp = 'a' + (uint32_t)fl_rng_below(r, 26);
+  else if (k.code == FL_KEY_F) k.cp = 1 + (uint32_t)fl_rng_below(r, 12);
+  /* characters are half of what people press */
+  if (fl_rng_below(r, 2)) k = (fl_key){.code = FL_KEY_CHAR, .cp = k.cp ? k.cp : 'j'};
+  if (k.code == FL_KEY_CHAR && (k.cp == 'e' || k.cp == 'E')) k.cp = 'j'; /* writes files */
+  return k;
+}
+
+static void play_at_random(uint32_t seed, int keys) {
+  fl_rng r = fl_rng_stream(seed, FL_RNG_TEST, 1, 0, 0);
+  for (int i = 0; i < keys; i++) {
+    fl_key k = random_key(&r);
+    /* exports by menu or command would write files as well */
+    if (app->overlay == FL_OVER_MENU && app->overlay_row >= 8) app->overlay_row = 0;
+    fl_app_key(app, &k);
+    app->quit = false;
+    if (i % 7 == 0) draw(20 + (int)fl_rng_below(&r, 200), 5 + (int)fl_rng_below(&r, 60));
+    if (i % 31 == 0) {
+      bool more;
+      fl_app_tick(app, 0.01, &more);
+    }
+  }
+}
+
+START_TEST(any_key_at_any_size) {
+  char *cwd = getcwd(NULL, 0);
+  open_voyage();
+  ck_assert_int_eq(chdir(dir), 0);
+  play_at_random((uint32_t)_i, 3000);
+  ck_assert_int_eq(chdir(cwd), 0);
+  free(cwd);
+}
+END_TEST
+
+static const char hostile[] =
+    "{\"t\":1,\"ev\":\"run\",\"cmd\":\"train\",\"rounds\":0,\"round0\":4294967294,\"budget\":0}\n"
+    "{\"t\":1,\"ev\":\"doc\",\"doc\":0,\"name\":\"\\u001b[31m\\u001b]0;owned\\u0007\\u202egpj.exe\"}\n"
+    "{\"t\":1,\"ev\":\"doc\",\"doc\":1,\"name\":\"\xE6\xBC\xA2\xE5\xAD\x97\xE6\xBC\xA2\xE5\xAD\x97"
+    "\xE6\xBC\xA2\xE5\xAD\x97\xE6\xBC\xA2\xE5\xAD\x97\xE6\xBC\xA2\xE5\xAD\x97\"}\n"
+    "{\"t\":1,\"ev\":\"doc\",\"doc\":2,\"name\":\"e\\u0301\\u0301\\u0301\\u0301\\u0301\\u0301x\"}\n"
+    "{\"t\":1,\"ev\":\"doc\",\"doc\":3,\"name\":\"\",\"tokens\":0}\n"
+    "{\"t\":1,\"ev\":\"doc\",\"doc\":4294967294,\"name\":\"\\u0000\\n\\r\\t\",\"tokens\":1}\n"
+    "{\"t\":1,\"ev\":\"study\",\"doc\":3,\"first\":4294967293,\"end\":4294967294,\"request\":7}\n"
+    "{\"t\":1,\"ev\":\"study\",\"doc\":9,\"rejected\":\"because\",\"of\":\"\\u001b[2J\"}\n"
+    "{\"t\":1,\"ev\":\"round\",\"round\":4294967294,\"doc\":4294967294,\"loss\":-1e29,\"seconds\":0}\n"
+    "{\"t\":1,\"ev\":\"round\",\"round\":1,\"doc\":0,\"loss\":1e29,\"seconds\":-5,\"gen_s\":9}\n"
+    "{\"t\":9e10,\"ev\":\"round\",\"round\":2,\"doc\":1,\"loss\":0,\"rss\":1e29,\"tokens\":0}\n"
+    "{\"t\":2,\"ev\":\"heldout\",\"round\":0,\"doc\":2,\"alone\":1e29,\"composed\":-3}\n"
+    "{\"t\":2,\"ev\":\"retrieve\",\"query\":\"\\u001b[31m\",\"docs\":[{\"doc\":-1,\"score\":null},7,"
+    "{\"doc\":1e300,\"name\":\"\\u009b31m\",\"score\":1e300}],\"chunks\":{\"a\":1},\"chosen\":[null]}\n"
+    "{\"t\":2,\"ev\":\"answer\",\"query\":\"q\\u001b\",\"text\":\"\\u001b[2J\",\"docs\":[null,{},-1]}\n"
+    "{\"t\":2,\"ev\":\"save\",\"bytes\":-1,\"seconds\":1e29,\"reason\":\"\\u001b\"}\n"
+    "{\"t\":2,\"ev\":\"error\",\"text\":\"\\u001b[31m\"}\n";
+
+START_TEST(a_hostile_log) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/events.jsonl", dir);
+  ck_assert_int_eq(fl_fs_replace(path, hostile, sizeof hostile - 1, NULL), FL_OK);
+  const char *fleet = dir;
+  open_fleets(&fleet, 1);
+  ck_assert_uint_gt(fl_app_feed(app)->store.n_ticks, 10);
+  for (uint32_t v = 0; v < FL_VIEWS; v++) {
+    press(FL_KEY_CHAR, '1' + v);
+    for (int w = 20; w < 220; w += 13) {
+      const char *p = draw(w, 5 + w / 4);
+      for (; *p; p++) ck_assert_msg((unsigned char)*p >= 0x20 || *p == '\n', "a raw %d", *p);
+      ck_assert_ptr_null(strstr(draw(w, 5 + w / 4), "\xE2\x80\xAE"));
+    }
+  }
+  char *cwd = getcwd(NULL, 0);
+  ck_assert_int_eq(chdir(dir), 0);
+  for (uint32_t seed = 0; seed < 6; seed++) play_at_random(seed, 500);
+  ck_assert_int_eq(chdir(cwd), 0);
+  free(cwd);
+}
+END_TEST
+
+START_TEST(a_foreign_log) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/events.jsonl", dir);
+  ck_assert_int_eq(fl_fs_replace(path, "root:x:0:0\nhello\n", 17, NULL), FL_OK);
+  const char *fleet = dir;
+  open_fleets(&fleet, 1);
+  ck_assert(shows("this is not an event log of flotilla"));
+}
+END_TEST
+
+START_TEST(bad_arguments) {
+  fl_err err = {0};
+  const char *missing = "/nonexistent/fleet";
+  fl_tui_options o = {.fleets = &missing, .n_fleets = 1};
+  ck_assert_int_eq(fl_app_init(app, &o, &err), FL_ENOENT);
+  ck_assert_ptr_nonnull(strstr(err.text, missing));
+  fl_app_release(app);
+  o = (fl_tui_options){.fleets = &missing, .n_fleets = 1, .view = "sea", .wait = true};
+  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_EUSAGE);
+  fl_app_release(app);
+  o.n_fleets = 0;
+  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_EUSAGE);
+}
+END_TEST
+
+Suite *suite_views(void);
+Suite *suite_views(void) {
+  Suite *s = suite_create("views");
+  TCase *t = tcase_create("Core");
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, pictures);
+  tcase_add_test(t, pictures_in_ascii);
+  tcase_add_test(t, overlays);
+  tcase_add_test(t, too_small);
+  tcase_add_test(t, a_document_opened);
+  tcase_add_test(t, a_moment_of_the_past);
+  tcase_add_test(t, sort_and_worst);
+  tcase_add_test(t, search_and_filter);
+  tcase_add_test(t, loss_zoom_and_cursor);
+  tcase_add_test(t, rejected_only);
+  tcase_add_test(t, playback);
+  tcase_add_test(t, several_runs);
+  tcase_add_test(t, mouse);
+  tcase_add_test(t, no_trainer);
+  tcase_add_test(t, exports);
+  tcase_add_test(t, settings);
+  tcase_add_loop_test(t, any_key_at_any_size, 0, 6);
+  tcase_add_test(t, a_hostile_log);
+  tcase_add_test(t, a_foreign_log);
+  tcase_add_test(t, bad_arguments);
+  tcase_set_timeout(t, 120);
+  suite_add_tcase(s, t);
+  return s;
+}
