@@ -207,7 +207,12 @@ int fl_fleet_read_cartridge(const fl_fleet *f, size_t i, fl_cartridge *out, fl_e
     return fl_fail(err, FL_ENOENT, "%s: has no cartridge yet; train with --resume", d->name);
   char *path = fl_fs_join(f->dir, d->cart_file);
   if (path == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", d->name);
-  int rc = fl_cartridge_read(&c, &prov, path, fl_model_hparams(f->model), err);
+  fl_err why = { 0 };
+  int rc = fl_cartridge_read(&c, &prov, path, fl_model_hparams(f->model), &why);
+  if (rc == FL_EINPUT)
+    fl_fail(err, rc, "%s, or train with --redo %s", why.text, d->name);
+  else if (rc != FL_OK && err != NULL)
+    *err = why;
   if (rc == FL_OK) rc = check_file(f, d, &prov, &c, path, err);
   if (rc == FL_OK) {
     c.steps = d->steps; /* files by other programs carry no steps */

@@ -1,0 +1,201 @@
+/* check_resume.c - a run that is stopped, killed or starved of disk and resumed makes the files of
+ * the uninterrupted run: the same names, the same bytes. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "fleet/manifest.h"
+#include "fleet_util.h"
+#include "suite.h"
+
+enum { ROUNDS = 7 };
+
+static char straight_dir[80];
+
+static fl_train_options options(void) {
+  fl_train_options o = small_options();
+  o.replay = 1.7; /* so that kept conversations matter */
+  return o;
+}
+
+/* The uninterrupted run, moved aside. */
+static void train_straight(void) {
+  put_docs();
+  train_rounds(ROUNDS, options());
+  snprintf(straight_dir, sizeof straight_dir, "%s.straight", fleet_dir);
+  ck_assert_int_eq(rename(fleet_dir, straight_dir), 0);
+}
+
+static void setup(void) {
+  fleet_setup_model();
+  train_straight();
+}
+
+static void teardown(void) {
+  remove_tree(straight_dir);
+  fleet_teardown_model();
+}
+
+static uint64_t committed(void) {
+  fl_manifest m = { 0 };
+  if (fl_manifest_load(&m, fleet_dir, NULL) != FL_OK) return 0;
+  uint64_t rounds = m.rounds;
+  fl_manifest_release(&m);
+  return rounds;
+}
+
+struct counter { long left; bool die; };
+
+static int count_down(void *ctx) {
+  struct counter *c = ctx;
+  if (c->left-- > 0) return FL_OK;
+  if (c->die) _exit(77); /* nothing is flushed, nothing cleaned up */
+  return FL_EINTR;
+}
+
+/* Trains towards ROUNDS; after `polls` calls of the hook it stops (or the process dies). */
+static int train_until(long polls, bool die) {
+  struct counter c = { polls, die };
+  fl_train_hooks hooks = { .ctx = &c, .poll = count_down };
+  fl_open_options how = { .resume = in_fleet("fleet.json"), .allow_add = true };
+  fl_train_options o = options();
+  fl_err err = { 0 };
+  o.rounds = ROUNDS - (size_t)committed();
+  fl_fleet *f = must_open(&o, &how);
+  int rc = fl_fleet_train(f, &hooks, &err);
+  ck_assert_msg(rc == FL_OK || rc == FL_EINTR, "%s", err.text);
+  fl_fleet_close(f);
+  return rc;
+}
+
+/* Stopping at every so many polls: before births, within the index, between decoded tokens, between
+ * rounds. */
+START_TEST(stopped_and_resumed) {
+  int stops = 0;
+  for (long polls = 2; train_until(polls, false) == FL_EINTR; polls += 37) stops++;
+  ck_assert_int_gt(stops, 3);
+  assert_same_fleet(straight_dir, fleet_dir);
+}
+END_TEST
+
+START_TEST(killed_and_resumed) {
+  int deaths = 0;
+  for (long polls = 5;; polls += 53) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      /* Threads do not survive a fork: the child makes its own. */
+      fl_team_new(&fleet_team, 2, NULL);
+      fl_model_open(&fleet_model, fixture("embedded/model.gguf"), NULL, fleet_team, NULL);
+      (void)train_until(polls, true);
+      _exit(0);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
+    if (WEXITSTATUS(status) == 0) break;
+    deaths++;
+  }
+  ck_assert_int_gt(deaths, 3);
+  assert_same_fleet(straight_dir, fleet_dir);
+}
+END_TEST
+
+/* The limit on file sizes lets the manifest through but no moments: as a disk that fills up. */
+START_TEST(a_full_disk_loses_nothing_that_was_saved) {
+  struct rlimit l, old;
+  fl_err err = { 0 };
+  fl_fleet *f = NULL;
+  fl_train_options o = options();
+  fl_open_options how = { .resume = true, .allow_add = true };
+  o.save_every = 0;
+  o.rotate_every = 0;
+  train_rounds(2, options());
+  char *saved = fl_asprintf("%s.saved", fleet_dir);
+  copy_tree(fleet_dir, saved);
+  signal(SIGXFSZ, SIG_IGN);
+  ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+  l = old;
+  l.rlim_cur = 120000; /* a cartridge has 98,000 bytes, its moments 190,000 */
+  o.rounds = 2;
+  ck_assert_int_eq(try_open(&f, &o, &how, NULL), FL_OK);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
+  int rc = fl_fleet_train(f, NULL, &err);
+  fl_fleet_close(f);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+  ck_assert_int_eq(rc, FL_EFAIL);
+  ck_assert_msg(strstr(err.text, "is whole") != NULL, "%s", err.text);
+  assert_same_fleet(saved, fleet_dir); /* not even litter */
+  ck_assert_int_eq(train_until(1000000, false), FL_OK);
+  assert_same_fleet(straight_dir, fleet_dir);
+  remove_tree(saved);
+  fl_free(saved);
+}
+END_TEST
+
+/* Saving more often changes nothing but what a crash would cost. */
+START_TEST(an_extra_save_changes_no_file) {
+  train_rounds(3, options());
+  train_rounds(1, options());
+  train_rounds(ROUNDS - 4, options());
+  assert_same_fleet(straight_dir, fleet_dir);
+}
+END_TEST
+
+/* With a budget of one every round evicts and the next one loads: the same files come out whether the
+ * process lives on or each round has one of its own. */
+START_TEST(an_evicted_cartridge_comes_back_whole) {
+  fl_train_options o = options();
+  o.p_iso = 1;
+  o.replay = 1;
+  o.budget = 1;
+  o.rotate_every = 1; /* a b c a b c: each is evicted after each of its rounds */
+  o.evict_frac = 1;
+  train_rounds(6, o);
+  char *evicting = fl_asprintf("%s.evicting", fleet_dir);
+  ck_assert_int_eq(rename(fleet_dir, evicting), 0);
+  for (size_t r = 0; r < 6; r++) train_rounds(1, o); /* the same with a process's life each */
+  assert_same_fleet(evicting, fleet_dir);
+  fl_manifest m = { 0 };
+  ck_assert_int_eq(fl_manifest_load(&m, fleet_dir, NULL), FL_OK);
+  for (size_t i = 0; i < 3; i++) ck_assert_uint_eq(m.doc[i].steps, 2);
+  fl_manifest_release(&m);
+  remove_tree(evicting);
+  fl_free(evicting);
+}
+END_TEST
+
+START_TEST(missing_moments_are_fresh_ones) {
+  train_rounds(4, options());
+  fl_manifest m = { 0 };
+  ck_assert_int_eq(fl_manifest_load(&m, fleet_dir, NULL), FL_OK);
+  for (size_t i = 0; i < m.n; i++) {
+    char *path = fl_fs_join(fleet_dir, m.doc[i].opt_file);
+    unlink(path);
+    fl_free(path);
+  }
+  fl_manifest_release(&m);
+  train_rounds(2, options());
+  ck_assert_uint_eq(committed(), 6);
+}
+END_TEST
+
+Suite *suite_resume(void);
+Suite *suite_resume(void) {
+  Suite *s = suite_create("resume");
+  TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 300);
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, stopped_and_resumed);
+  tcase_add_test(t, killed_and_resumed);
+  tcase_add_test(t, a_full_disk_loses_nothing_that_was_saved);
+  tcase_add_test(t, an_extra_save_changes_no_file);
+  tcase_add_test(t, an_evicted_cartridge_comes_back_whole);
+  tcase_add_test(t, missing_moments_are_fresh_ones);
+  suite_add_tcase(s, t);
+  return s;
+}
