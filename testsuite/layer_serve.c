@@ -1,9 +1,11 @@
 /* layer_serve.c - the tests of src/serve. */
 #include "suite.h"
 
+Suite *suite_deliver(void);
 Suite *suite_engine(void);
+Suite *suite_speculate(void);
 
 int main(void) {
-  static suite_fn *const fns[] = { suite_engine };
+  static suite_fn *const fns[] = { suite_speculate, suite_deliver, suite_engine };
   return suite_main(fns, sizeof fns / sizeof fns[0]);
 }
