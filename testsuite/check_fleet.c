@@ -131,27 +131,29 @@ START_TEST(what_is_seen_is_resident_and_within_the_budget) {
 END_TEST
 
 /* Trained again and again on few conversations of one document the loss falls well below its start;
- * the mean of three rounds either side, since rounds differ in their conversations. */
+ * means of ROUNDS / 5 rounds either side, since rounds differ in their conversations, and by a
+ * fifth only, since the teacher's own entropy stays. */
 START_TEST(a_document_is_learnt) {
+  enum { ROUNDS = 40, SIDE = ROUNDS / 5 };
   put_doc("a.md", "Hargate Lighthouse stands on a rock of Sollum. Its keeper is Vera Lun. The lamp "
                   "oil of Hargate Lighthouse comes from Lorbry.");
   fl_train_options o = small_options();
-  o.replay = 6;
+  o.replay = 8;
   o.p_iso = 1;
   o.lr = 5e-2;
   o.heldout = 0;
-  train_rounds(24, o);
+  train_rounds(ROUNDS, o);
   event_list l = read_events();
-  double loss[24], first = 0, last = 0;
+  double loss[ROUNDS], first = 0, last = 0;
   size_t n = 0;
   for (size_t i = 0; i < l.n; i++)
     if (is_kind(l.v[i], "round") && fl_json_get_num(l.v[i], "loss", &loss[n])) n++;
-  ck_assert_uint_ge(n, 20);
-  for (size_t k = 0; k < 3; k++) {
-    first += loss[k] / 3;
-    last += loss[n - 1 - k] / 3;
+  ck_assert_uint_ge(n, ROUNDS - SIDE);
+  for (size_t k = 0; k < SIDE; k++) {
+    first += loss[k] / SIDE;
+    last += loss[n - 1 - k] / SIDE;
   }
-  ck_assert_msg(last < 0.75 * first, "%g to %g", first, last);
+  ck_assert_msg(last < 0.8 * first, "%g to %g", first, last);
   events_release(&l);
 }
 END_TEST
