@@ -9,114 +9,61 @@
 
 #include <stdbool.h>
 
-#include "kernels/simd.h"
+#include "kernels/panel_read.h"
 
-/* What turns the elements of one run of inputs into values: nothing but for Q8_0, whose blocks have
- * a scale per lane. `base` is where the run's elements begin, [inputs][nr]. */
-typedef struct run {
-  const uint8_t *base;
-  size_t end; /* the run goes up to this input */
-} run;
+/* Widths that the vector loops know, those of BLIS's kernels for machines of the level; whole
+ * vectors and multiples of 8. Others go lane by lane. */
+enum { NARROW = VF == 4 ? 8 : 16, WIDE = 2 * NARROW };
 
-/* The run of a panel that begins at input k, which for Q8_0 may lie inside a block. */
-FL_VEC run run_at(fl_dtype type, const uint8_t *panel, size_t nr, size_t k, size_t k1) {
-  switch (type) {
-  case FL_F32: return (run){ panel + k * nr * 4, k1 };
-  case FL_F16:
-  case FL_BF16: return (run){ panel + k * nr * 2, k1 };
-  default: { /* Q8_0 */
-    size_t block = k / FL_Q8_BLOCK, end = (block + 1) * FL_Q8_BLOCK;
-    const uint8_t *at = panel + block * nr * (FL_Q8_BLOCK + 2);
-    return (run){ at + 2 * nr + k % FL_Q8_BLOCK * nr, end < k1 ? end : k1 };
-  }
-  }
-}
-
-/* Lanes [g * VF, + VF) of the scales of the run at k. */
-FL_VEC vf scale_at(fl_dtype type, const uint8_t *panel, size_t nr, size_t k, size_t g) {
-  if (type != FL_Q8_0) return vf_zero();
-  const uint8_t *at = panel + k / FL_Q8_BLOCK * nr * (FL_Q8_BLOCK + 2);
-  return vf_load_f16((const uint16_t *)(const void *)at + g * VF);
-}
-
-FL_VEC size_t width_of(fl_dtype type) { return type == FL_F32 ? 4 : type == FL_Q8_0 ? 1 : 2; }
-
-/* Elements [i, i + VF) of a run. */
-FL_VEC vf element(fl_dtype type, const uint8_t *base, size_t i, vf scale) {
-  switch (type) {
-  case FL_F32: return vf_load((const float *)(const void *)base + i);
-  case FL_F16: return vf_load_f16((const uint16_t *)(const void *)base + i);
-  case FL_BF16: return vf_load_bf16((const uint16_t *)(const void *)base + i);
-  default: return vf_load_i8((const int8_t *)base + i) * scale;
-  }
-}
-
-static bool few_fits(size_t nr) { return nr == VF || nr == 2 * VF || nr == 4 * VF; }
+static bool fits(size_t nr) { return nr == NARROW || nr == WIDE; }
 
 /* --- widening ---------------------------------------------------------------------------------- */
 
-/* type and G (vectors in a panel's width) are constants wherever this is inlined. */
-FL_VEC void widen_width(fl_dtype type, size_t G, float *out, size_t ld, const uint8_t *panel,
-                        size_t k0, size_t n) {
+/* kind and G (vectors in a panel's width) are constants wherever this is inlined. */
+FL_VEC void widen_width(fl_panel_kind kind, const fl_panel_form *f, size_t G, float *out, size_t ld,
+                        const uint8_t *panel, size_t k0, size_t n) {
   const size_t nr = G * VF;
   for (size_t k = k0; k < k0 + n;) {
-    run r = run_at(type, panel, nr, k, k0 + n);
-    vf scale[4];
+    const run r = run_at(kind, f, panel, nr, k, k0 + n);
+    affine a[4];
 #pragma GCC unroll 4
-    for (size_t g = 0; g < G; g++) scale[g] = scale_at(type, panel, nr, k, g);
-    for (const uint8_t *base = r.base; k < r.end; k++, base += nr * width_of(type), out += ld)
+    for (size_t g = 0; g < G; g++) a[g] = affine_at(kind, f, panel, nr, k, g * VF);
+    for (size_t i = 0; i < r.n; i += step_of(kind))
+#pragma GCC unroll 8
+      for (size_t u = 0; u < step_of(kind); u++, out += ld)
 #pragma GCC unroll 4
-      for (size_t g = 0; g < G; g++)
-        vf_store(out + g * VF, element(type, base, g * VF, scale[g]));
+        for (size_t g = 0; g < G; g++)
+          vf_store(out + g * VF, value_at(kind, r.base, nr, r.i + i, u, g * VF, a[g]));
+    k += r.n;
   }
 }
 
-FL_VEC void widen_native(fl_dtype type, float *out, size_t ld, const uint8_t *panel, size_t nr,
-                         size_t k0, size_t n) {
-  switch (nr / VF) {
-  case 1: widen_width(type, 1, out, ld, panel, k0, n); break;
-  case 2: widen_width(type, 2, out, ld, panel, k0, n); break;
-  default: widen_width(type, 4, out, ld, panel, k0, n); break;
-  }
+FL_VEC void widen_kind(fl_panel_kind kind, const fl_panels *w, float *out, size_t ld,
+                       const uint8_t *panel, size_t k0, size_t n) {
+  if (w->nr == WIDE) widen_width(kind, w->form, WIDE / VF, out, ld, panel, k0, n);
+  else widen_width(kind, w->form, NARROW / VF, out, ld, panel, k0, n);
 }
 
-/* Other widths: lane by lane. */
 static void widen_lanes(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0,
                         size_t n) {
   for (size_t k = k0; k < k0 + n; k++)
     for (size_t l = 0; l < w->nr; l++) out[(k - k0) * ld + l] = fl_panel_value(w, panel, k, l);
 }
 
-static void widen_raw(const fl_panels *w, float *out, size_t ld, const uint8_t *base, size_t k0,
-                      size_t n) {
-  float piece[FL_KC];
-  for (size_t k = k0; k < k0 + n;) {
-    size_t first = k / FL_KC * FL_KC;
-    size_t len = w->n_in - first < FL_KC ? w->n_in - first : FL_KC;
-    size_t end = first + len < k0 + n ? first + len : k0 + n;
-    size_t bytes = len / w->traits->block * w->traits->bytes;
-    const uint8_t *at = base + first / w->traits->block * w->traits->bytes * w->nr;
-    for (size_t l = 0; l < w->nr; l++) {
-      w->traits->dequantise(piece, at + l * bytes, len);
-      for (size_t i = k; i < end; i++) out[(i - k0) * ld + l] = piece[i - first];
-    }
-    k = end;
-  }
-}
-
 static void widen(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n) {
-  const uint8_t *base = fl_panel_base(w, panel);
-  if (w->raw) {
-    widen_raw(w, out, ld, base, k0, n);
-  } else if (!few_fits(w->nr)) {
+  const uint8_t *at = fl_panel_base(w, panel);
+  if (!fits(w->nr)) {
     widen_lanes(w, out, ld, panel, k0, n);
-  } else {
-    switch (w->traits->type) {
-    case FL_F32: widen_native(FL_F32, out, ld, base, w->nr, k0, n); break;
-    case FL_F16: widen_native(FL_F16, out, ld, base, w->nr, k0, n); break;
-    case FL_BF16: widen_native(FL_BF16, out, ld, base, w->nr, k0, n); break;
-    default: widen_native(FL_Q8_0, out, ld, base, w->nr, k0, n); break;
-    }
+    return;
+  }
+  switch (w->form->kind) {
+  case FL_PANEL_F32: widen_kind(FL_PANEL_F32, w, out, ld, at, k0, n); break;
+  case FL_PANEL_F16: widen_kind(FL_PANEL_F16, w, out, ld, at, k0, n); break;
+  case FL_PANEL_BF16: widen_kind(FL_PANEL_BF16, w, out, ld, at, k0, n); break;
+  case FL_PANEL_I8: widen_kind(FL_PANEL_I8, w, out, ld, at, k0, n); break;
+  case FL_PANEL_4BIT: widen_kind(FL_PANEL_4BIT, w, out, ld, at, k0, n); break;
+  case FL_PANEL_5BIT: widen_kind(FL_PANEL_5BIT, w, out, ld, at, k0, n); break;
+  case FL_PANEL_6BIT: widen_kind(FL_PANEL_6BIT, w, out, ld, at, k0, n); break;
   }
 }
 
@@ -183,10 +130,12 @@ static void transpose(float *out, size_t ldo, const float *in, size_t ldi, size_
 
 /* One k-block of some panels and rows. */
 typedef struct block {
-  const uint8_t *panel; /* the first panel's base; k counts from it */
+  const fl_panel_form *form;
+  size_t R, P, G;       /* rows, panels, vectors in a panel's width */
+  const uint8_t *panel; /* the first panel's base */
   size_t stride;        /* bytes from panel to panel */
   size_t k0, k1;
-  const float *x; /* [R], stride ldx: the values that meet k = 0, 1, ... */
+  const float *x; /* [R, n_in], stride ldx */
   size_t ldx;
   float *y; /* [R][P * nr], stride ldy */
   size_t ldy;
@@ -195,94 +144,89 @@ typedef struct block {
 
 enum { CHAINS = 20 }; /* R * P * G at most */
 
-/* R, P, G and type are constants wherever this is inlined; nr = G * VF. */
-FL_VEC void few_block(fl_dtype type, size_t R, size_t P, size_t G, const block *b) {
-  vf acc[CHAINS];
-  const size_t nr = G * VF;
-#pragma GCC unroll 16
-  for (size_t i = 0; i < R * P * G; i++) acc[i] = vf_zero();
-  for (size_t k = b->k0; k < b->k1;) {
-    const run span = run_at(type, b->panel, nr, k, b->k1);
-    vf scale[CHAINS];
-#pragma GCC unroll 16
-    for (size_t i = 0; i < P * G; i++)
-      scale[i] = scale_at(type, b->panel + i / G * b->stride, nr, k, i % G);
-    for (const uint8_t *base = span.base; k < span.end; k++, base += nr * width_of(type)) {
-#pragma GCC unroll 16
-      for (size_t i = 0; i < P * G; i++) {
-        vf v = element(type, base + i / G * b->stride, i % G * VF, scale[i]);
+/* One input of the chains: v[P * G] are the weights, x the input of the first row. */
+FL_VEC void chain_step(vf *acc, size_t R, size_t PG, const vf *v, const float *x, size_t ldx) {
 #pragma GCC unroll 8
-        for (size_t r = 0; r < R; r++)
-          acc[r * P * G + i] = vf_fma(vf_set1(b->x[r * b->ldx + k]), v, acc[r * P * G + i]);
+  for (size_t r = 0; r < R; r++)
+#pragma GCC unroll 20
+    for (size_t i = 0; i < PG; i++)
+      acc[r * PG + i] = vf_fma(vf_set1(x[r * ldx]), v[i], acc[r * PG + i]);
+}
+
+/* kind, R, P and G are constants wherever this is inlined (and R, P, G those of b); nr = G * VF. */
+FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const block *b) {
+  const size_t nr = G * VF, PG = P * G, stride = b->stride;
+  vf acc[CHAINS];
+#pragma GCC unroll 20
+  for (size_t i = 0; i < R * PG; i++) acc[i] = vf_zero();
+  for (size_t k = b->k0; k < b->k1;) {
+    const run r = run_at(kind, b->form, b->panel, nr, k, b->k1);
+    affine a[CHAINS];
+#pragma GCC unroll 20
+    for (size_t i = 0; i < PG; i++)
+      a[i] = affine_at(kind, b->form, b->panel + i / G * stride, nr, k, i % G * VF);
+    for (size_t j = 0; j < r.n; j += step_of(kind))
+#pragma GCC unroll 8
+      for (size_t u = 0; u < step_of(kind); u++) {
+        vf v[CHAINS];
+#pragma GCC unroll 20
+        for (size_t i = 0; i < PG; i++)
+          v[i] = value_at(kind, r.base + i / G * stride, nr, r.i + j, u, i % G * VF, a[i]);
+        chain_step(acc, R, PG, v, b->x + k + j + u, b->ldx);
       }
-    }
+    k += r.n;
   }
 #pragma GCC unroll 8
   for (size_t r = 0; r < R; r++)
-#pragma GCC unroll 16
-    for (size_t i = 0; i < P * G; i++) {
+#pragma GCC unroll 20
+    for (size_t i = 0; i < PG; i++) {
       float *y = b->y + r * b->ldy + i * VF;
-      vf_store(y, b->add ? vf_load(y) + acc[r * P * G + i] : acc[r * P * G + i]);
+      vf_store(y, b->add ? vf_load(y) + acc[r * PG + i] : acc[r * PG + i]);
     }
 }
 
-/* Panels in flight for R rows of vectors G to a panel: as many chains as hide a multiply-add's
- * latency and no more than there are registers for. A rest of fewer panels goes one by one. */
-FL_VEC size_t panels_in_flight(size_t R, size_t G) {
-  size_t p = R == 3 ? 4 / G : 8 / (R * G);
-  return p == 0 ? 1 : p;
+/* Panels in flight for R rows of one pass: as many chains as hide a multiply-add's latency and no
+ * more than there are registers for. A rest of fewer panels goes one by one. */
+FL_VEC size_t panels_in_flight(fl_panel_kind kind, size_t R, size_t G) {
+  const size_t chains = is_bits(kind) ? 4 : 8; /* taking bits apart takes time too */
+  size_t p = R == 3 ? 4 / G : chains / (R * G);
+  return R > 3 || p == 0 ? 1 : p;
 }
 
 /* Rows of one pass over a k-block; more rows go over it again, from the first-level cache. */
 FL_VEC size_t rows_at_once(size_t G) { return G == 4 ? 3 : 5; }
 
-FL_VEC void few_by_rows(fl_dtype type, size_t R, bool one, size_t G, const block *b) {
-  switch (R) {
-  case 1:
-    if (one) few_block(type, 1, 1, G, b);
-    else few_block(type, 1, panels_in_flight(1, G), G, b);
-    break;
-  case 2:
-    if (one) few_block(type, 2, 1, G, b);
-    else few_block(type, 2, panels_in_flight(2, G), G, b);
-    break;
-  case 3:
-    if (one) few_block(type, 3, 1, G, b);
-    else few_block(type, 3, panels_in_flight(3, G), G, b);
-    break;
-  case 4: few_block(type, 4, 1, G, b); break;
-  default: few_block(type, 5, 1, G, b); break;
+/* A group of as many panels as R rows have in flight, or a single one. */
+FL_VEC void few_panels(fl_panel_kind kind, size_t R, size_t G, const block *b) {
+  const size_t in_flight = panels_in_flight(kind, R, G);
+  if (in_flight > 1 && b->P > 1) few_block(kind, R, in_flight, G, b);
+  else few_block(kind, R, 1, G, b);
+}
+
+FL_VEC void few_rows(fl_panel_kind kind, size_t G, const block *b) {
+  switch (is_bits(kind) ? 1 : b->R) {
+  case 1: few_panels(kind, 1, G, b); break;
+  case 2: few_panels(kind, 2, G, b); break;
+  case 3: few_panels(kind, 3, G, b); break;
+  case 4: few_panels(kind, G == 4 ? 3 : 4, G, b); break;
+  default: few_panels(kind, G == 4 ? 3 : 5, G, b); break;
   }
 }
 
-FL_VEC void few_by_width(fl_dtype type, size_t R, size_t P, size_t G, const block *b) {
-  switch (G) {
-  case 1: few_by_rows(type, R, P == 1, 1, b); break;
-  case 2: few_by_rows(type, R, P == 1, 2, b); break;
-  default: few_by_rows(type, R, P == 1, 4, b); break;
-  }
+FL_VEC void few_widths(fl_panel_kind kind, const block *b) {
+  if (b->G == WIDE / VF) few_rows(kind, WIDE / VF, b);
+  else few_rows(kind, NARROW / VF, b);
 }
 
-typedef void block_fn(size_t R, size_t P, size_t G, const block *b);
-static void few_f32(size_t R, size_t P, size_t G, const block *b) {
-  few_by_width(FL_F32, R, P, G, b);
-}
-static void few_f16(size_t R, size_t P, size_t G, const block *b) {
-  few_by_width(FL_F16, R, P, G, b);
-}
-static void few_bf16(size_t R, size_t P, size_t G, const block *b) {
-  few_by_width(FL_BF16, R, P, G, b);
-}
-static void few_q8_0(size_t R, size_t P, size_t G, const block *b) {
-  few_by_width(FL_Q8_0, R, P, G, b);
-}
-
-static block_fn *block_of(const fl_panels *w) {
-  switch (w->traits->type) {
-  case FL_F16: return few_f16;
-  case FL_BF16: return few_bf16;
-  case FL_Q8_0: return few_q8_0;
-  default: return few_f32; /* raw panels are widened first */
+static void few_kinds(const block *b) {
+  switch (b->form->kind) {
+  case FL_PANEL_F32: few_widths(FL_PANEL_F32, b); break;
+  case FL_PANEL_F16: few_widths(FL_PANEL_F16, b); break;
+  case FL_PANEL_BF16: few_widths(FL_PANEL_BF16, b); break;
+  case FL_PANEL_I8: few_widths(FL_PANEL_I8, b); break;
+  case FL_PANEL_4BIT: few_widths(FL_PANEL_4BIT, b); break;
+  case FL_PANEL_5BIT: few_widths(FL_PANEL_5BIT, b); break;
+  case FL_PANEL_6BIT: few_widths(FL_PANEL_6BIT, b); break;
   }
 }
 
@@ -292,27 +236,32 @@ static size_t pass_rows(size_t left, size_t G) {
   return (left + passes - 1) / passes;
 }
 
+/* Whether the rows read a widened copy of each block rather than widen it in every pass: measured. */
+static bool takes_copy(fl_panel_kind kind, size_t m) {
+  return is_bits(kind) ? m > 1 : kind == FL_PANEL_I8 && m > 10;
+}
+
 /* Panels [p, p + n) of all rows: y [m][n * nr]. */
-static void few_group(const fl_few *f, size_t p, size_t n, float *y, size_t ldy, float *buf) {
+static void few_group(const fl_few *f, size_t p, size_t n, float *y, float *buf) {
   const fl_panels *w = f->w;
-  block_fn *fn = block_of(w);
+  const fl_panel_form *f32 = fl_panel_form_of(FL_F32);
+  const bool copy = takes_copy(w->form->kind, f->m);
+  block b = { .form = copy ? f32 : w->form, .P = n, .G = w->nr / VF,
+              .panel = copy ? (uint8_t *)buf : fl_panel_base(w, p),
+              .stride = copy ? FL_KC * w->nr * sizeof *buf : w->panel_bytes,
+              .ldx = f->ldx, .ldy = n * w->nr };
   for (size_t k0 = 0; k0 < w->n_in; k0 += FL_KC) {
-    size_t len = w->n_in - k0 < FL_KC ? w->n_in - k0 : FL_KC;
-    block b = { .panel = fl_panel_base(w, p), .stride = w->panel_bytes, .k0 = k0, .k1 = k0 + len,
-                .ldx = f->ldx, .ldy = ldy, .add = k0 > 0 };
-    if (w->raw) {
-      for (size_t i = 0; i < n; i++) widen(w, buf + i * FL_KC * w->nr, w->nr, p + i, k0, len);
-      b.panel = (const uint8_t *)buf;
-      b.stride = FL_KC * w->nr * sizeof *buf;
-      b.k0 = 0;
-      b.k1 = len;
-    }
-    for (size_t r = 0; r < f->m;) {
-      b.x = f->x + r * f->ldx + (w->raw ? k0 : 0);
-      b.y = y + r * ldy;
-      size_t rows = pass_rows(f->m - r, w->nr / VF);
-      fn(rows, n, w->nr / VF, &b);
-      r += rows;
+    const size_t len = w->n_in - k0 < FL_KC ? w->n_in - k0 : FL_KC;
+    for (size_t i = 0; copy && i < n; i++)
+      widen(w, buf + i * FL_KC * w->nr, w->nr, p + i, k0, len);
+    b.k0 = copy ? 0 : k0;
+    b.k1 = b.k0 + len;
+    b.add = k0 > 0;
+    for (size_t r = 0; r < f->m; r += b.R) {
+      b.R = pass_rows(f->m - r, b.G);
+      b.x = f->x + r * f->ldx + (k0 - b.k0);
+      b.y = y + r * b.ldy;
+      few_kinds(&b);
     }
   }
 }
@@ -321,10 +270,12 @@ static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
   float y[FL_FEW_ROWS * FL_FEW_LANES];
   const size_t nr = f->w->nr;
   /* Passes of up to three rows are all alike (pass_rows), those of more take one panel. */
-  size_t rows = pass_rows(f->m, nr / VF), in_flight = rows > 3 ? 1 : panels_in_flight(rows, nr / VF);
+  const size_t rows = pass_rows(f->m, nr / VF);
+  const fl_panel_kind kind = rows > 1 ? FL_PANEL_F32 : f->w->form->kind;
+  const size_t in_flight = panels_in_flight(kind, rows, nr / VF);
   for (size_t p = p0; p < p1;) {
     size_t n = p1 - p < in_flight ? 1 : in_flight;
-    few_group(f, p, n, y, n * nr, buf);
+    few_group(f, p, n, y, buf);
     size_t o = p * nr, end = (p + n) * nr;
     if (end > f->out0 + f->n) end = f->out0 + f->n;
     for (size_t r = 0; r < f->m; r++)
@@ -334,10 +285,8 @@ static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
 }
 
 const struct fl_gemv_ops FL_ISA_TABLE(fl_gemv_ops) = {
-  .fused = FL_SIMD_FMA,
-  .lanes = VF,
   .widen = widen,
   .transpose = transpose,
-  .few_fits = few_fits,
+  .few_fits = fits,
   .few = few,
 };

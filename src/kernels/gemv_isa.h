@@ -8,7 +8,8 @@
 
 enum {
   FL_FEW_ROWS = 16,        /* the most rows of a call of `few` */
-  FL_FEW_LANES = 8 * 16   /* outputs in flight at most */
+  FL_FEW_LANES = 8 * 16,  /* outputs in flight at most */
+  FL_FEW_BUF = FL_KC * FL_FEW_LANES
 };
 
 /* One product with few rows. */
@@ -21,16 +22,15 @@ typedef struct fl_few {
 } fl_few;
 
 struct fl_gemv_ops {
-  bool fused;        /* multiply-add rounds once */
-  size_t lanes;      /* VF */
-  /* out [n][ld] = inputs [k0, k0 + n) of a panel; ld >= nr. Any range of [0, n_in). */
+  /* out [n][ld] = inputs [k0, k0 + n) of a panel; ld >= nr. k0 and, unless the range ends at n_in,
+   * n are multiples of 8. */
   void (*widen)(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n);
   /* out [n_cols][ldo] = transpose of in [n_rows][ldi] */
   void (*transpose)(float *out, size_t ldo, const float *in, size_t ldi, size_t n_rows,
                     size_t n_cols);
   /* Whether `few` has a route for panels of this width. */
   bool (*few_fits)(size_t nr);
-  /* Outputs of panels [p0, p1). buf: FL_KC * FL_FEW_LANES floats. */
+  /* Outputs of panels [p0, p1). buf: FL_FEW_BUF floats. */
   void (*few)(const fl_few *f, size_t p0, size_t p1, float *buf);
 };
 

@@ -22,7 +22,7 @@ static fl_nest forward_nest(const fl_panels *w) {
 typedef struct few_job {
   fl_few f;
   size_t p0, p1;
-  float *buf;
+  float *buf; /* FL_FEW_BUF per rank */
 } few_job;
 
 static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
@@ -31,11 +31,7 @@ static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
   fl_share(job->p1 - job->p0, rank, n_ranks, &first, &end);
   if (first < end)
     job->f.w->kern->gemv->few(&job->f, job->p0 + first, job->p0 + end,
-                              job->buf + rank * (size_t)(FL_KC * FL_FEW_LANES));
-}
-
-static size_t few_scratch(unsigned n_threads) {
-  return n_threads * (size_t)(FL_KC * FL_FEW_LANES) * sizeof(float);
+                              job->buf + rank * (size_t)FL_FEW_BUF);
 }
 
 void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, const float *x,
@@ -68,11 +64,11 @@ void fl_matmul(const fl_panels *w, fl_team *team, float *y, size_t ldy, const fl
 size_t fl_matmul_scratch(const fl_panels *w, const fl_team *team, size_t m) {
   unsigned n_threads = fl_team_size(team);
   fl_nest forward = forward_nest(w), backward = fl_matmul_dx_nest(w);
-  size_t most = few_scratch(n_threads);
   size_t f = fl_nest_scratch(&forward, n_threads, m);
   size_t b = fl_nest_scratch(&backward, n_threads, m);
-  if (f > most) most = f;
-  return b > most ? b : most;
+  size_t few = n_threads * (size_t)FL_FEW_BUF * sizeof(float);
+  if (f < b) f = b;
+  return f > few ? f : few;
 }
 
 /* --- the probe ------------------------------------------------------------------------------------ */
@@ -88,10 +84,9 @@ static float probe_value(uint32_t *state) {
 /* Whether m rows of `few` over k inputs have the micro-kernel's bits, in each row of its tile. */
 static bool probe_rows(const fl_panels *w, const float *x, size_t m) {
   float few[FL_FEW_ROWS * PROBE_LANES], many[PROBE_LANES * FL_FEW_ROWS];
-  float buf[1];
   const size_t nr = w->nr;
   fl_few f = { .w = w, .x = x, .ldx = PROBE_K, .m = m, .y = few, .ldy = nr, .n = nr };
-  w->kern->gemv->few(&f, 0, 1, buf);
+  w->kern->gemv->few(&f, 0, 1, NULL);
   fl_nest nest = forward_nest(w);
   nest.a = x;
   nest.lda = PROBE_K;
@@ -117,7 +112,7 @@ bool fl_matmul_probe_run(const fl_kernels *kern) {
   for (size_t i = 0; i < PROBE_K * nr; i++) data[i] = probe_value(&state);
   bool same = true;
   for (size_t k = PROBE_K; k > FL_KC - 9 && same; k -= 9) {
-    fl_panels w = { .kern = kern, .traits = fl_dtype_get(FL_F32), .n_out = nr, .n_in = k, .nr = nr,
+    fl_panels w = { .kern = kern, .form = fl_panel_form_of(FL_F32), .n_out = nr, .n_in = k, .nr = nr,
                     .n_panels = 1, .panel_bytes = k * nr * sizeof *data, .data = (uint8_t *)data };
     for (size_t m = 1; m <= FL_FEW_ROWS && same; m++) same = probe_rows(&w, x, m);
   }

@@ -1,9 +1,7 @@
 /* matmul_dx.c - dX = dY . W from the panels that the forward uses.
  *
  * The sum runs over outputs, so a block of B is FL_KC outputs by nr inputs: pieces of FL_KC / nr
- * panels, each widened as [inputs][lanes] and turned. Raw types are widened FL_KC inputs at a time,
- * which is the least that can be taken out of their blocks without waste, and so have units of
- * several column tiles.
+ * panels, each widened as [inputs][lanes] and turned.
  */
 #include <string.h>
 
@@ -34,7 +32,7 @@ static void fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit
 }
 
 fl_nest fl_matmul_dx_nest(const fl_panels *w) {
-  size_t tiles = w->raw && FL_KC > w->nr ? FL_KC / w->nr : 1;
+  size_t tiles = 1;
   return (fl_nest){ .w = w, .k_total = w->n_out, .n = w->n_in, .fill = fill_turned,
                     .unit_tiles = tiles, .tmp_floats = tiles * w->nr * w->nr };
 }

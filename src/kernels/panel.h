@@ -1,11 +1,17 @@
 /* panel.h - the layout of packed weights. Private to this folder.
  *
  * Panel p holds outputs [p * nr, (p + 1) * nr) of W, `panel_bytes` from panel to panel, lanes past
- * n_out zero. Within a panel, by type (k: input, lane: output - p * nr):
- *   F32, F16, BF16   [n_in][nr] elements
- *   Q8_0             per 32 inputs: scales [nr] f16, then quants [32][nr] int8
- *   others ("raw")   per FL_KC inputs: [nr] pieces of a file row, as they were; the last one shorter
- * The first kinds are read directly by the few-row route; raw ones are widened first.
+ * n_out zero. A panel is a row of blocks along the inputs, each of `bytes` per lane; what belongs
+ * to one input lies side by side for the nr lanes (k: input within the block):
+ *   F32, F16, BF16   [nr] elements; a block is one input
+ *   Q8_0             d [nr] f16, then [32][nr] int8
+ *   others           the head, then for every 32 inputs
+ *                      low nibbles [16][nr]: byte k / 2, low nibble for even k, high for odd
+ *                      Q5_*: fifth bits [4][nr]: byte k / 8, bit k % 8
+ *                      Q6_K: upper pairs [8][nr]: byte k / 4, bits 2 * (k % 4) and up
+ * Heads, each field [nr] per lane:  Q4_0, Q5_0  d f16;  Q4_1, Q5_1  d f16, m f16;
+ *   Q4_K, Q5_K  d f16, dmin f16, scales [8] u8, minima [8] u8;  Q6_K  d f16, scales [16] i8
+ * Sizes per weight are those of the file, but for 6-bit scales that have a byte each here.
  */
 #ifndef FL_KERNELS_PANEL_H
 #define FL_KERNELS_PANEL_H
@@ -13,21 +19,39 @@
 #include "kernels/matmul.h"
 #include "kernels/table.h"
 
-enum { FL_Q8_BLOCK = 32 };
+/* How the elements are stored; several types share one. */
+typedef enum fl_panel_kind {
+  FL_PANEL_F32, FL_PANEL_F16, FL_PANEL_BF16, FL_PANEL_I8, FL_PANEL_4BIT, FL_PANEL_5BIT,
+  FL_PANEL_6BIT
+} fl_panel_kind;
+
+typedef struct fl_panel_form {
+  fl_dtype type;
+  fl_panel_kind kind;
+  size_t block;  /* inputs of a block */
+  size_t head;   /* bytes per lane before the elements */
+  size_t bytes;  /* bytes per lane of a block */
+  size_t run;    /* inputs that share a scale */
+} fl_panel_form;
 
 struct fl_panels {
   const fl_kernels *kern;
-  const fl_dtype_traits *traits;
+  const fl_panel_form *form;
   size_t n_out, n_in, nr, n_panels, panel_bytes;
-  bool raw;
   uint8_t *data;
 };
+
+const fl_panel_form *fl_panel_form_of(fl_dtype type); /* NULL: not supported */
 
 static inline const uint8_t *fl_panel_base(const fl_panels *w, size_t panel) {
   return w->data + panel * w->panel_bytes;
 }
 
-/* One value of a panel that is not raw, in plain C. */
+/* One value, in plain C. */
 float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane);
+
+/* Of the kinds of 4 to 6 bits (panel_quant.c): packs one row of the file; one value. */
+void fl_panel_pack_bits(const fl_panels *w, uint8_t *panel, const uint8_t *row, size_t lane);
+float fl_panel_value_bits(const fl_panels *w, const uint8_t *block, size_t k, size_t lane);
 
 #endif

@@ -242,4 +242,19 @@ FL_VEC vf vf_load_i8(const int8_t *p) {
 #endif
 }
 
+/* VF unsigned bytes as integers. */
+FL_VEC vi vi_load_u8(const uint8_t *p) {
+#if defined FL_SIMD_AVX512
+  return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+#elif defined FL_SIMD_AVX2
+  return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+#elif defined FL_SIMD_SSE
+  int32_t four;
+  memcpy(&four, p, sizeof four);
+  return (vi)_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four));
+#else
+  return (vi){p[0], p[1], p[2], p[3]};
+#endif
+}
+
 #endif
