@@ -9,6 +9,7 @@ flotilla_SOURCES = \
 	src/commands/cmd_help.c \
 	src/commands/cmd_index.c \
 	src/commands/cmd_info.c \
+	src/commands/cmd_serve.c \
 	src/commands/cmd_study.c \
 	src/commands/cmd_train.c \
 	src/commands/cmd_watch.c \
@@ -39,4 +40,4 @@ flotilla_SOURCES = \
 	src/commands/train_options.c src/commands/train_options.h
 flotilla_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
 flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS)
-flotilla_LDADD = $(TUI_LIBS) $(FLEET_LIBS) $(BASE_LIBS) $(EDIT_LIBS) $(NCURSES_LIBS)
+flotilla_LDADD = $(TUI_LIBS) $(EDGE_LIBS) $(BASE_LIBS) $(EDIT_LIBS) $(NCURSES_LIBS)

@@ -1,0 +1,23 @@
+/* api_responses.h - what the two files of OpenAI's responses share. */
+#ifndef FL_EDGE_API_RESPONSES_H
+#define FL_EDGE_API_RESPONSES_H
+
+#include "edge/turn.h"
+
+/* The response object; f with status "failed". */
+void fl_responses_object(fl_turn *t, const char *key, const char *status, const fl_fault *f);
+void fl_responses_item(fl_turn *t, const char *key, fl_part part, size_t index, const char *s,
+                       size_t len, bool done);
+void fl_responses_text_part(fl_turn *t, const char *key, fl_part part, const char *s, size_t len);
+void fl_responses_call(fl_turn *t, const char *key, const fl_tool_use *u, bool done);
+const char *fl_responses_status(const fl_turn *t);
+
+/* The stream, as in fl_dialect. */
+void fl_responses_begin(fl_turn *t);
+void fl_responses_text(fl_turn *t, fl_part part, const char *s, size_t len);
+void fl_responses_on_call(fl_turn *t, const fl_tool_use *u);
+void fl_responses_end(fl_turn *t);
+void fl_responses_broken(fl_turn *t, const fl_fault *f);
+void fl_responses_ping(fl_turn *t);
+
+#endif

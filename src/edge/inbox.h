@@ -1,0 +1,61 @@
+/* inbox.h - what the engine thread tells about one job, until its connection's thread takes it.
+ *
+ * The engine's callbacks copy and return at once. Unread text is bounded: past max_bytes the job is
+ * cancelled, so a reader that does not read holds no slot. The connection's thread waits on the
+ * news, on its client and on the server's stop at once, so a client that went away is noticed
+ * without sending anything.
+ * Two owners, each lets go once: the engine with on_end, the connection with fl_inbox_unref.
+ */
+#ifndef FL_EDGE_INBOX_H
+#define FL_EDGE_INBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "serve/engine.h"
+
+typedef struct fl_inbox fl_inbox;
+
+typedef struct fl_news_doc { char *name; double score; size_t rows; } fl_news_doc;
+
+/* Copies of what the callbacks told. */
+typedef struct fl_news_token {
+  int32_t id;
+  float logprob;
+  size_t at, len;      /* bytes in the news' `bytes` */
+} fl_news_token;
+
+typedef struct fl_news {
+  bool started, ended, overrun;  /* overrun: cancelled because nobody read */
+  fl_news_doc *docs;             /* with `started` */
+  size_t n_docs, rows, prompt_tokens, cached_tokens;
+  double queue_s;
+  fl_buf text;                   /* new text */
+  fl_news_token *token, *top;    /* [n_tokens], [n_tokens * n_top] */
+  size_t n_tokens, n_top, cap;
+  fl_buf bytes;
+  fl_finish finish;              /* with `ended` */
+  char *stop_string, *error;
+  int code;
+  size_t completion_tokens, drafted, accepted;
+  double ttft_s, seconds;
+} fl_news;
+
+int fl_inbox_new(fl_inbox **out, size_t max_bytes, fl_err *err);
+/* Gives the engine its share: call only right before fl_engine_submit, and unref once more when
+ * submit refuses. */
+fl_job_sink fl_inbox_sink(fl_inbox *b);
+void fl_inbox_unref(fl_inbox *b);
+
+typedef enum fl_wait { FL_WAIT_NEWS, FL_WAIT_TIME, FL_WAIT_GONE, FL_WAIT_STOP } fl_wait;
+/* client, stop: descriptors to watch, -1 for none. */
+fl_wait fl_inbox_wait(fl_inbox *b, int client, int stop, double timeout_s);
+/* Moves everything that is there into *out (zeroed by the caller). FL_ENOMEM when something was
+ * lost for lack of memory; the job is cancelled then. */
+int fl_inbox_take(fl_inbox *b, fl_news *out);
+void fl_news_release(fl_news *n);
+/* Whether the client's end is closed. */
+bool fl_client_gone(int client);
+
+#endif

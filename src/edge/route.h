@@ -1,0 +1,79 @@
+/* route.h - what a request is and what is said to it; knows no sockets. */
+#ifndef FL_EDGE_ROUTE_H
+#define FL_EDGE_ROUTE_H
+
+#include <stdatomic.h>
+
+#include "edge/auth.h"
+#include "edge/server.h"
+#include "edge/turn.h"
+
+/* Replies by class of status and by route, for /metrics. */
+enum { FL_ROUTES = 8 };
+typedef struct fl_tallies {
+  atomic_ullong replies[FL_ROUTES][6]; /* status / 100 */
+  atomic_ullong seconds_us, ttft_us, queue_us, answers;
+  atomic_size_t connections, streams;
+} fl_tallies;
+
+/* All that requests share; constant but for the atomics. */
+typedef struct fl_edge {
+  fl_engine *engine;
+  const fl_model *model;
+  const fl_server_options *o;
+  fl_events *log;
+  fl_keys *keys;
+  uint64_t started;          /* seconds since 1970 */
+  size_t d_model;
+  atomic_ullong requests;
+  atomic_bool stopping;
+  int stop_fd;               /* readable once running answers must end */
+  fl_tallies tallies;
+} fl_edge;
+
+typedef struct fl_route fl_route;
+
+/* A request as it came. Strings are borrowed; NULL: the header is absent. */
+typedef struct fl_ask {
+  const char *method, *path;
+  const char *host, *origin, *authorization, *x_api_key, *conversation;
+  const char *body;
+  size_t len;
+  int client;                /* descriptor, to notice that it is gone; -1: none */
+  uint64_t number;
+  char id[40];
+} fl_ask;
+
+/* A reply. Either `body` with its type, or `turn` in the middle of a stream. */
+typedef struct fl_say {
+  int status;
+  const char *type;          /* of the body; static */
+  const char *allow;         /* for 405 */
+  const char *cors;          /* origin to allow, NULL: none; borrowed */
+  double retry_after_s;
+  bool gone, close;          /* gone: nobody is there to be answered */
+  fl_buf body;
+  fl_turn *turn;             /* owned by whoever sends it */
+} fl_say;
+
+/* NULL when the path is none of ours. */
+const fl_route *fl_route_find(const char *path);
+fl_api_family fl_route_family(const char *path);
+const char *fl_route_name(size_t i);
+size_t fl_route_index(const fl_route *r); /* FL_ROUTES - 1 for NULL */
+
+/* Checks that need no body: host, origin, path, method, key. True when the request may go on. */
+bool fl_route_admit(fl_edge *e, const fl_ask *a, fl_say *say, int *key);
+void fl_route_answer(fl_edge *e, const fl_ask *a, int key, fl_say *say);
+void fl_route_fault(fl_say *say, const fl_fault *f, fl_api_family family, const char *id);
+/* Counts the reply and writes the `request` event. t: NULL unless an answer was made. */
+void fl_route_done(fl_edge *e, const fl_ask *a, int status, const fl_turn *t, double seconds);
+
+/* The bodies of the smaller routes. */
+int fl_api_embeddings(fl_edge *e, const fl_ask *a, fl_buf *out, fl_fault *f);
+/* id: NULL for the list. */
+int fl_api_models(const fl_edge *e, const char *id, fl_buf *out, fl_fault *f);
+void fl_api_health(fl_edge *e, fl_buf *out);
+void fl_prometheus(fl_edge *e, fl_buf *out);
+
+#endif
