@@ -131,7 +131,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   engine e = { 0 };
   fl_fleet *f = NULL;
   selection s = { 0 };
-  fl_open_options how = { .read_only = true };
+  fl_open_options how = { .read_only = true, .log_events = true };
   signals_catch();
   int rc = engine_open(&e, &a->engine, dir, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, dir, e.model, e.team, NULL, NULL, &how, err);

@@ -278,7 +278,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   const char *dir = p->operand[0];
   engine e = { 0 };
   chat_state s = { .args = a };
-  fl_open_options how = { .read_only = true };
+  fl_open_options how = { .read_only = true, .log_events = true };
   bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   setlocale(LC_CTYPE, "");
   int rc = engine_open(&e, &a->engine, dir, err);

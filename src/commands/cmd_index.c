@@ -106,7 +106,8 @@ static int run(const opt_parsed *p, fl_err *err) {
   signals_catch();
   int rc = fleet_dir_load(&m, dir, err);
   fl_train_options opts = m.opts;
-  fl_open_options how = { .read_only = a->query != NULL, .resume = true };
+  fl_open_options how = { .read_only = a->query != NULL, .log_events = a->query != NULL,
+                          .resume = true };
   if (m.n_members > 0) how.merge = m.doc[0].name;
   if (rc == FL_OK && !a->query) rc = read_docs(&docs, a, &m, err);
   if (rc == FL_OK) rc = engine_open(&e, &a->engine, dir, err);
