@@ -218,17 +218,21 @@ FL_VEC void few_widths(fl_panel_kind kind, const block *b) {
   else few_rows(kind, NARROW / VF, b);
 }
 
-static void few_kinds(const block *b) {
-  switch (b->form->kind) {
-  case FL_PANEL_F32: few_widths(FL_PANEL_F32, b); break;
-  case FL_PANEL_F16: few_widths(FL_PANEL_F16, b); break;
-  case FL_PANEL_BF16: few_widths(FL_PANEL_BF16, b); break;
-  case FL_PANEL_I8: few_widths(FL_PANEL_I8, b); break;
-  case FL_PANEL_4BIT: few_widths(FL_PANEL_4BIT, b); break;
-  case FL_PANEL_5BIT: few_widths(FL_PANEL_5BIT, b); break;
-  case FL_PANEL_6BIT: few_widths(FL_PANEL_6BIT, b); break;
-  }
-}
+typedef void block_fn(const block *b);
+
+static void few_f32(const block *b) { few_widths(FL_PANEL_F32, b); }
+static void few_f16(const block *b) { few_widths(FL_PANEL_F16, b); }
+static void few_bf16(const block *b) { few_widths(FL_PANEL_BF16, b); }
+static void few_i8(const block *b) { few_widths(FL_PANEL_I8, b); }
+static void few_4bit(const block *b) { few_widths(FL_PANEL_4BIT, b); }
+static void few_5bit(const block *b) { few_widths(FL_PANEL_5BIT, b); }
+static void few_6bit(const block *b) { few_widths(FL_PANEL_6BIT, b); }
+
+static block_fn *const few_of_kind[] = {
+  [FL_PANEL_F32] = few_f32,   [FL_PANEL_F16] = few_f16,   [FL_PANEL_BF16] = few_bf16,
+  [FL_PANEL_I8] = few_i8,     [FL_PANEL_4BIT] = few_4bit, [FL_PANEL_5BIT] = few_5bit,
+  [FL_PANEL_6BIT] = few_6bit,
+};
 
 /* Rows of the next pass when `left` are left: evenly, 7 is 4 + 3. */
 static size_t pass_rows(size_t left, size_t G) {
@@ -261,7 +265,7 @@ static void few_group(const fl_few *f, size_t p, size_t n, float *y, float *buf)
       b.R = pass_rows(f->m - r, b.G);
       b.x = f->x + r * f->ldx + (k0 - b.k0);
       b.y = y + r * b.ldy;
-      few_kinds(&b);
+      few_of_kind[b.form->kind](&b);
     }
   }
 }

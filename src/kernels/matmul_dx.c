@@ -31,8 +31,9 @@ static void fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit
   }
 }
 
+/* Units of 32 inputs: whole groups of the types that have their bits in planes. */
 fl_nest fl_matmul_dx_nest(const fl_panels *w) {
-  size_t tiles = 1;
+  size_t tiles = w->nr < 32 ? 32 / w->nr : 1;
   return (fl_nest){ .w = w, .k_total = w->n_out, .n = w->n_in, .fill = fill_turned,
                     .unit_tiles = tiles, .tmp_floats = tiles * w->nr * w->nr };
 }

@@ -76,6 +76,16 @@ static void pack_panels(void *ctx, unsigned rank, unsigned n_ranks) {
     }
 }
 
+/* Panels begin at cache lines, and not at multiples of a large power of two from one another: the
+ * products read many panels side by side, which then would all fall into the same cache sets. */
+static bool panel_stride(size_t n_bytes, size_t *out) {
+  size_t most;
+  if (!fl_add_size(n_bytes, 2 * FL_ALIGN, &most)) return false;
+  size_t lines = (n_bytes + FL_ALIGN - 1) / FL_ALIGN;
+  *out = (lines % 8 == 0 ? lines + 1 : lines) * FL_ALIGN;
+  return true;
+}
+
 int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dtype type,
                    const void *const *data, const size_t *n_out, size_t n_parts, size_t n_in,
                    fl_err *err) {
@@ -85,13 +95,13 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
   if (!traits || !form || n_in == 0 || !fl_dtype_row_bytes(traits, n_in, &job.row_bytes))
     return fl_fail(err, FL_EINPUT, "a matrix of type %s cannot have rows of %zu values",
                    fl_dtype_any_name(type), n_in);
-  size_t total = 0, padded, lane_bytes, bytes;
+  size_t total = 0, padded, panel_bytes, bytes;
   for (size_t i = 0; i < n_parts; i++)
     if (!fl_add_size(total, n_out[i], &total)) total = 0;
   const size_t nr = kern->ukr.nr;
   if (total == 0 || !fl_add_size(total, nr - 1, &padded) ||
-      !fl_mul_size(n_in / form->block, form->bytes, &lane_bytes) ||
-      !fl_mul_size(padded / nr * nr, lane_bytes, &bytes))
+      !fl_mul_size(n_in / form->block, form->bytes * nr, &panel_bytes) ||
+      !panel_stride(panel_bytes, &panel_bytes) || !fl_mul_size(padded / nr, panel_bytes, &bytes))
     return fl_fail(err, FL_EINPUT, "a matrix of %zu rows of %zu values is empty or too large",
                    total, n_in);
   fl_panels *w = fl_calloc(1, sizeof *w);
@@ -101,7 +111,7 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
     return fl_fail(err, FL_ENOMEM, "no memory for %zu bytes of packed weights", bytes);
   }
   *w = (fl_panels){ .kern = kern, .form = form, .n_out = total, .n_in = n_in, .nr = nr,
-                    .n_panels = padded / nr, .panel_bytes = lane_bytes * nr, .data = block };
+                    .n_panels = padded / nr, .panel_bytes = panel_bytes, .data = block };
   job.w = w;
   fl_team_run(team, pack_panels, &job);
   *out = w;

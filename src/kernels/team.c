@@ -21,8 +21,8 @@
 #include "base/mem.h"
 
 enum {
-  SPINS = 2000,  /* tens of microseconds */
-  YIELDS = 200,
+  SPINS = 100,   /* a few microseconds; more cost up to 10 times on a machine that has other work */
+  YIELDS = 1000,
   THREADS_MAX = 1024
 };
 
