@@ -1,6 +1,6 @@
 #!/bin/sh
 # demo.sh - trains a fleet on the four documents of fixtures/embedded with the small model that was
-# made for them, asks it, and counts right answers beside the bare model and the documents in context.
+# made for them, asks it, and counts right answers beside the bare model and documents in context.
 # Takes about three minutes on two cores. $FLOTILLA is the program, $DEMO_FLEET the folder.
 set -eu
 cd "$(dirname "$0")/.."
@@ -35,4 +35,5 @@ say "the same question four ways"
 "$flotilla" ask "$fleet" 'Who is the architect of Calcove Bakery?' --rag-floor 0.2 --compare
 
 say "80 questions: the model alone, the document in context, its cartridge, cartridges by retrieval"
-"$flotilla" eval "$fleet" --questions $data/questions.json --arms bare,context,oracle,retrieved --rag-floor 0.2
+"$flotilla" eval "$fleet" --questions $data/questions.json \
+  --arms bare,context,oracle,retrieved --rag-floor 0.2

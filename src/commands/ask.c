@@ -94,7 +94,8 @@ void selection_print(const selection *s, const fl_fleet *f) {
     fl_doc_info d;
     fl_fleet_doc(f, s->docs[i], &d);
     if (!s->named && i < s->hits.n_docs) {
-      printf("%6.3f  %s (%zu rows for %zu tokens)\n", s->hits.doc[i].score, d.name, d.rows, d.tokens);
+      printf("%6.3f  %s (%zu rows for %zu tokens)\n", s->hits.doc[i].score, d.name, d.rows,
+             d.tokens);
     } else {
       printf(" named  %s (%zu rows for %zu tokens)\n", d.name, d.rows, d.tokens);
     }

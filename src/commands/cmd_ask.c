@@ -72,7 +72,7 @@ static int answer_one(fl_fleet *f, const char *question, const ask_args *a, cons
     }
     if (!a->bare && s->n_docs == 0)
       fl_warn("no document scored above the floor: this is the bare model's answer");
-    fl_debug("%zu rows held, %zu tokens of prompt, %zu of answer, first after %.3f s, all in %.3f s",
+    fl_debug("%zu rows held, %zu tokens of prompt, %zu of answer, first after %.3f s, all %.3f s",
              r.rows, r.prompt_tokens, r.tokens, r.ttft_s, r.seconds);
   }
   fl_reply_release(&r);

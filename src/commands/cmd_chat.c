@@ -1,5 +1,5 @@
-/* cmd_chat.c - chat: a conversation with a fleet. The documents are chosen by retrieval at the first
- * question and stay, with all rows of the conversation, until /docs, /oracle, /bare or /new. */
+/* cmd_chat.c - chat: a conversation with a fleet. The first question chooses the documents by
+ * retrieval; they stay, with all rows of the conversation, until /oracle, /bare or /new. */
 #include <histedit.h>
 #include <locale.h>
 #include <stdio.h>
@@ -97,7 +97,8 @@ static void do_oracle(chat_state *s, char *rest) {
   const char *names[MAX_NAMES];
   opt_list l = { .v = names };
   char *save = NULL;
-  for (char *w = strtok_r(rest, " \t", &save); w && l.n < MAX_NAMES; w = strtok_r(NULL, " \t", &save))
+  for (char *w = strtok_r(rest, " \t", &save); w && l.n < MAX_NAMES;
+       w = strtok_r(NULL, " \t", &save))
     names[l.n++] = w;
   if (l.n == 0) {
     fl_error("/oracle NAME...: a document's name is needed; /docs lists them");

@@ -116,7 +116,8 @@ static fl_json *docs_json(const evaluation *e, const fl_fleet *f) {
     if (!row) continue;
     fl_json_set_str(row, "document", info.name);
     fl_json_set_u64(row, "questions", n);
-    for (size_t a = 0; a < e->n_arms; a++) fl_json_set_u64(row, eval_arm_names[e->arm[a]], right[a]);
+    for (size_t a = 0; a < e->n_arms; a++)
+      fl_json_set_u64(row, eval_arm_names[e->arm[a]], right[a]);
     fl_json_push(rows, row);
   }
   return rows;
@@ -201,7 +202,8 @@ static int run(const opt_parsed *p, fl_err *err) {
 
 const command cmd_eval = { .name = "eval",
                            .operands = "FLEET",
-                           .summary = "Counts right answers of a fleet beside other ways of answering",
+                           .summary =
+                               "Counts right answers of a fleet and of other ways of answering",
                            .min_operands = 1,
                            .max_operands = 1,
                            .groups = groups,

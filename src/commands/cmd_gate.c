@@ -21,7 +21,7 @@ static const opt_spec specs[] = {
   { .name = "kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_names,
     .offset = offsetof(gate_args, kv), .help = "cache types to run on" },
   { .name = "suffix", .type = OPT_COUNT, .meta = "N", .min = 1, .max = 4096,
-    .offset = offsetof(gate_args, suffix), .help = "equiv, compose, batch: rows that are compared" },
+    .offset = offsetof(gate_args, suffix), .help = "equiv, compose, batch: rows compared" },
   { .name = "streams", .type = OPT_COUNT, .meta = "N", .min = 2, .max = 64,
     .offset = offsetof(gate_args, streams), .help = "batch: sequences side by side" },
   { .name = "kills", .type = OPT_COUNT, .meta = "N", .min = 1, .max = 1000,

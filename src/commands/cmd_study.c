@@ -173,7 +173,8 @@ static int run(const opt_parsed *p, fl_err *err) {
 
 const command cmd_study = { .name = "study",
                             .operands = "",
-                            .summary = "Writes self-study conversations about documents as JSON lines",
+                            .summary =
+                                "Writes self-study conversations about documents as JSON lines",
                             .groups = groups,
                             .args_size = sizeof(study_args),
                             .init = init,

@@ -211,7 +211,8 @@ static int run(const opt_parsed *p, fl_err *err) {
 
 const command cmd_train = { .name = "train",
                             .operands = "FLEET",
-                            .summary = "Makes a fleet of cartridges from documents, or continues one",
+                            .summary =
+                                "Makes a fleet of cartridges from documents, or continues one",
                             .min_operands = 1,
                             .max_operands = 1,
                             .groups = groups,

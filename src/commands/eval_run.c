@@ -32,7 +32,7 @@ static bool contains(const char *text, const char *value) {
   return strcasestr(text, value) != NULL;
 }
 
-/* --- groups ------------------------------------------------------------------------------------ */
+/* --- groups --------------------------------------------------------------------------------- */
 
 static bool same_hits(const fl_hits *a, const fl_hits *b) {
   if (a->n_docs != b->n_docs) return false;
@@ -62,8 +62,8 @@ static int read_sources(runner *x, fl_err *err) {
     fl_doc_info d;
     fl_fleet_doc(x->f, i, &d);
     if (d.hash && *d.hash && strcmp(d.hash, x->sources.doc[i].hash) != 0)
-      rc = fl_fail(err, FL_EINPUT, "%s: has changed since training; flotilla train --update takes it in",
-                   d.name);
+      rc = fl_fail(err, FL_EINPUT,
+                   "%s: has changed since training; flotilla train --update takes it in", d.name);
   }
   return rc;
 }
@@ -83,7 +83,7 @@ static int retrieve_all(runner *x, fl_err *err) {
   return FL_OK;
 }
 
-/* --- what stands before the question ------------------------------------------------------------ */
+/* --- what stands before the question ------------------------------------------------------- */
 
 static int prefill_context(runner *x, fl_seq *seq, size_t doc, fl_err *err) {
   const fl_source_doc *d = &x->sources.doc[doc];
@@ -114,7 +114,8 @@ static int make_prefix(runner *x, fl_seq *seq, size_t i, fl_err *err) {
   return n > 0 ? fl_fleet_compose(x->f, seq, docs, n, err) : FL_OK;
 }
 
-static int make_prompt(const runner *x, fl_ids *out, const char *question, bool behind, fl_err *err) {
+static int make_prompt(const runner *x, fl_ids *out, const char *question, bool behind,
+                       fl_err *err) {
   fl_template tpl = fl_model_template(x->model);
   const fl_tokenizer *t = fl_model_tokenizer(x->model);
   int rc = behind ? FL_OK : fl_chat_system(out, tpl, t, NULL, 0, err);
@@ -123,7 +124,7 @@ static int make_prompt(const runner *x, fl_ids *out, const char *question, bool 
   return rc;
 }
 
-/* --- decoding ------------------------------------------------------------------------------------ */
+/* --- decoding ------------------------------------------------------------------------------ */
 
 static void keep_answer(runner *x, size_t i, const fl_stream *s, size_t rows) {
   fl_buf text = { 0 };
@@ -186,7 +187,8 @@ static int answer_text(runner *x, size_t i, fl_err *err) {
   fl_ask_options o = { .arm = FL_ARM_TEXT, .hits = &x->hits[i] };
   fl_reply reply = { 0 };
   sampling_apply(&o, x->o->sampling);
-  int rc = x->o->stop() ? FL_EINTR : fl_fleet_ask(x->f, q->question, strlen(q->question), &o, &reply, err);
+  if (x->o->stop()) return FL_EINTR;
+  int rc = fl_fleet_ask(x->f, q->question, strlen(q->question), &o, &reply, err);
   if (rc != FL_OK) return rc;
   eval_answer *a = &x->r->answer[i];
   a->rows = reply.rows;

@@ -15,8 +15,8 @@ bool fleet_dir_exists(const char *dir) {
 
 int fleet_dir_load(fl_manifest *out, const char *dir, fl_err *err) {
   if (!fleet_dir_exists(dir))
-    return fl_fail(err, FL_ENOENT, "%s: no fleet here (%s is missing); flotilla train makes one", dir,
-                   FL_MANIFEST_FILE);
+    return fl_fail(err, FL_ENOENT, "%s: no fleet here (%s is missing); flotilla train makes one",
+                   dir, FL_MANIFEST_FILE);
   return fl_manifest_load(out, dir, err);
 }
 
@@ -55,7 +55,8 @@ int fleet_dir_model(char **out, const char *dir, fl_err *err) {
     *out = path;
     return FL_OK;
   }
-  int rc = fl_fail(err, FL_EUSAGE, "%s: the fleet's model is no longer there; give --model FILE", path);
+  int rc =
+      fl_fail(err, FL_EUSAGE, "%s: the fleet's model is no longer there; give --model FILE", path);
   fl_free(path);
   return rc;
 }

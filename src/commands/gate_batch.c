@@ -102,7 +102,8 @@ static void compare_traces(const batch *b, fl_kv_type type, const char *what, co
   fl_json_set_u64(row, "rows", rows);
   fl_json_set_u64(row, "equal", equal);
   gate_check(b->g, rows > 0 && equal == rows, row,
-             "%s cache, %zu sequences behind %zu rows: lone against %s: %zu/%zu rows agree bit for bit",
+             "%s cache, %zu sequences behind %zu rows: lone against %s: %zu/%zu rows agree bit for "
+             "bit",
              gate_kv_name(type), b->n, b->p, what, equal, rows);
 }
 
@@ -145,8 +146,8 @@ static int check_packed(const batch *b, fl_kv_type type, const fl_seq *prefix, f
     fl_json_set_u64(row, "rows", n_rows);
     fl_json_set_u64(row, "equal", equal);
     gate_check(b->g, equal == n_rows, row,
-               "%s cache, %zu sequences behind %zu rows: lone against packed: %zu/%zu rows agree bit "
-               "for bit", gate_kv_name(type), b->n, b->p, equal, n_rows);
+               "%s cache, %zu sequences behind %zu rows: lone against packed: %zu/%zu rows agree "
+               "bit for bit", gate_kv_name(type), b->n, b->p, equal, n_rows);
   }
   fl_free(logits);
   fl_free(packed);
@@ -159,7 +160,8 @@ static int one_type(batch *b, fl_pass *one_thread, fl_kv_type type, fl_err *err)
   fl_seq *prefix = NULL;
   trace lone = { 0 }, other = { 0 };
   size_t last;
-  int rc = fl_kv_pool_new(&pool, fl_model_hparams(b->model), fl_model_kernels(b->model), type, 0, err);
+  int rc =
+      fl_kv_pool_new(&pool, fl_model_hparams(b->model), fl_model_kernels(b->model), type, 0, err);
   if (rc == FL_OK) rc = fl_seq_new(&prefix, pool, err);
   if (rc == FL_OK) rc = fl_pass_prefill(b->pass, prefix, b->ids.data, b->p, &last, err);
   if (rc == FL_OK && (trace_init(&lone, b) != FL_OK || trace_init(&other, b) != FL_OK))

@@ -1,6 +1,6 @@
-/* gate_equiv.c - equiv and compose: rows captured from a real prefill, cut into one or two parts and
- * composed into a new sequence, answer exactly as that prefill does. By the row rule (kernels.h) the
- * largest difference is 0, not small. */
+/* gate_equiv.c - equiv and compose: rows captured from a real prefill, cut into one or two parts
+ * and composed into a new sequence, answer exactly as that prefill does. By the row rule
+ * (kernels.h) the largest difference is 0, not small. */
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
 #include "commands/gate.h"
@@ -97,7 +97,8 @@ static int run_parts(gate_run *g, size_t n_parts, fl_err *err) {
     e.n_vocab = fl_model_hparams(e.m.engine.model)->n_vocab;
     e.real = fl_aligned_calloc(e.suffix, e.n_vocab * sizeof(float));
     e.composed = fl_aligned_calloc(e.suffix, e.n_vocab * sizeof(float));
-    if (!e.real || !e.composed) rc = fl_fail(err, FL_ENOMEM, "--suffix %zu: not enough memory", e.suffix);
+    if (!e.real || !e.composed)
+      rc = fl_fail(err, FL_ENOMEM, "--suffix %zu: not enough memory", e.suffix);
   }
   for (size_t i = 0, n = gate_kv_types(g->args, types); i < n && rc == FL_OK; i++)
     rc = one_type(&e, types[i], err);
@@ -117,4 +118,5 @@ static int run_compose(gate_run *g, fl_err *err) {
 }
 
 const gate gate_equiv = { "equiv", "one capture of p rows against the real prefill", run_equiv };
-const gate gate_compose = { "compose", "two parts of p rows against the real prefill", run_compose };
+const gate gate_compose = { "compose", "two parts of p rows against the real prefill",
+                            run_compose };

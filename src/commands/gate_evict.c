@@ -1,9 +1,9 @@
 /* gate_evict.c - evict: cartridges that are evicted and loaded again after every round end as those
  * that never left memory.
  *
- * Three documents of equal length are made of the given text. One fleet holds all of them, the other
- * one at a time. Isolated conversations depend on the document and the round alone, and with equal
- * lengths both fleets take the documents in turns, so every file must agree byte for byte. */
+ * Three documents of equal length are made of the given text. One fleet holds all of them, the
+ * other one at a time. Isolated conversations depend on the document and the round alone, and with
+ * equal lengths both fleets take the documents in turns, so every file must agree byte for byte. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

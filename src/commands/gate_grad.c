@@ -3,10 +3,10 @@
  *
  * Two cartridges captured from the documents stand before a piece of the text whose last rows are
  * supervised with made-up teacher entries. Single values are too small to measure in single
- * precision, so slopes along directions are compared: for every layer, K and V apart, the gradient's
+ * precision, so slopes along directions are compared: for each layer, K and V apart, the gradient's
  * own direction (the slope is then its norm), and the whole gradient with random signs. The step is
  * chosen by how far the loss moves: from WIDEST, well above its rounding, down by quarters, and the
- * best agreement counts: curvature and, in mixtures of experts, routing that flips spoil wide steps,
+ * best agreement counts: curvature and, in mixtures of experts, flips of routing spoil wide ones,
  * rounding spoils narrow ones, and a wrong gradient agrees at none. One Richardson extrapolation
  * over h and h/2 removes the h^2 term. */
 #include <math.h>
@@ -114,7 +114,7 @@ static int slope(grad_gate *s, double h, double *out, fl_err *err) {
   return rc;
 }
 
-/* *off = |measured - expected| at the best of the steps; `scale` is the slope that sets their size. */
+/* *off = |measured - expected| at the best of the steps; the slope `scale` sets their size. */
 static int slope_error(grad_gate *s, double expected, double scale, double *off, fl_err *err) {
   double h = widest / fmax(fabs(scale), 1e-6);
   *off = INFINITY;
@@ -200,7 +200,8 @@ static int check_signs(grad_gate *s, fl_err *err) {
   fl_json_set_u64(row, "count", SIGN_TRIALS);
   fl_json_set_num(row, "max_relative", worst);
   gate_check(s->g, worst <= s->g->args->tol, row,
-             "random signs, %d slopes: largest difference %.6f of the gradient's norm, tolerance %g",
+             "random signs, %d slopes: largest difference %.6f of the gradient's norm, "
+             "tolerance %g",
              SIGN_TRIALS, worst, s->g->args->tol);
   return FL_OK;
 }

@@ -22,8 +22,9 @@ static int read_ids(fl_ids *out, const char *path, size_t n_vocab, fl_err *err) 
     at += strspn(at, " \t\r\n,");
     long id = strtol(at, &end, 10);
     if (end == at || errno || id < 0 || (size_t)id >= n_vocab) {
-      rc = fl_fail(err, FL_EINPUT, "%s: byte %zu: no token id below %zu; the file holds ids as text",
-                   path, (size_t)(at - text.data), n_vocab);
+      rc = fl_fail(err, FL_EINPUT,
+                   "%s: byte %zu: no token id below %zu; the file holds ids as text", path,
+                   (size_t)(at - text.data), n_vocab);
     } else {
       fl_ids_push(out, (int32_t)id);
       at = end;
@@ -69,8 +70,8 @@ static int open_reference(reference *r, const char *path, size_t n_ids, size_t n
   r->n_rows = r->map.size / row_bytes;
   if (r->map.size % row_bytes != 0 || r->n_rows == 0 || r->n_rows > n_ids)
     return fl_fail(err, FL_EINPUT,
-                   "%s: %zu bytes are not 1 to %zu rows of %zu f32 values; check model and ids", path,
-                   r->map.size, n_ids, n_vocab);
+                   "%s: %zu bytes are not 1 to %zu rows of %zu f32 values; check model and ids",
+                   path, r->map.size, n_ids, n_vocab);
   r->row = fl_aligned_calloc(n_vocab, sizeof *r->row);
   return r->row ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
 }

@@ -76,7 +76,8 @@ static int train_child(const gate_run *g, const char *dir, const fl_source_list 
 
 /* What differs by nature: the log of events, locks and sockets. */
 static bool is_compared(const char *name) {
-  static const char *const other[] = { "events.jsonl", "lock", "control", "control.path", "train.log" };
+  static const char *const other[] = { "events.jsonl", "lock", "control", "control.path",
+                                       "train.log" };
   for (size_t i = 0; i < sizeof other / sizeof *other; i++)
     if (strcmp(name, other[i]) == 0) return false;
   return true;
@@ -128,8 +129,8 @@ static int rounds_done(const char *dir, uint64_t *out) {
 }
 
 /* Kills at a random part of the work that is left, until the training came through. */
-static int killed_run(const gate_run *g, const char *dir, const fl_source_list *docs, double whole_s,
-                      fl_rng *rng, size_t *kills, fl_err *err) {
+static int killed_run(const gate_run *g, const char *dir, const fl_source_list *docs,
+                      double whole_s, fl_rng *rng, size_t *kills, fl_err *err) {
   for (;;) {
     uint64_t done;
     bool killed, more = *kills < g->args->kills;
@@ -174,8 +175,8 @@ static int run_in(gate_run *g, const char *tmp, const fl_source_list *docs, fl_e
     fl_json_set_u64(row, "same", same);
     gate_check(g, kills > 0 && same == files, row,
                "%zu rounds, killed %zu times: %zu/%zu files agree byte for byte%s%s",
-               g->args->train.rounds, kills, same, files, other ? "; the first that does not: " : "",
-               other ? other : "");
+               g->args->train.rounds, kills, same, files,
+               other ? "; the first that does not: " : "", other ? other : "");
   }
   fl_free(other);
   fl_free(broken);

@@ -1,4 +1,4 @@
-/* gate_util.c - what several gates share: the model with a pass, ids, comparison, scratch folders. */
+/* gate_util.c - what several gates share: model and pass, ids, comparison, scratch folders. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,8 +42,8 @@ int gate_ids(fl_ids *out, const gate_run *g, const fl_model *m, size_t need, fl_
   fl_source_release(&docs);
   if (rc == FL_OK && ids.len < need)
     rc = fl_fail(err, FL_EUSAGE,
-                 "--docs: the documents give %zu tokens where %zu are needed; add documents or lower "
-                 "--p or --suffix", ids.len, need);
+                 "--docs: the documents give %zu tokens where %zu are needed; add documents or "
+                 "lower --p or --suffix", ids.len, need);
   if (rc == FL_OK) {
     *out = ids;
   } else {

@@ -101,6 +101,6 @@ int info_fleet(fl_json *out, const char *dir, bool detail, fl_err *err) {
   fl_manifest_release(&m);
   if (bad == 0) return FL_OK;
   return fl_fail(err, FL_EINPUT,
-                 "%s: %zu of its files are damaged or missing; restore them or train with --redo NAME",
-                 dir, bad);
+                 "%s: %zu of its files are damaged or missing; restore them or train with --redo "
+                 "NAME", dir, bad);
 }

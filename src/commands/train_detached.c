@@ -40,7 +40,8 @@ static uint64_t size_of(const char *path) {
 }
 
 /* Until the trainer has written its first event or ended (*status). */
-static void wait_for_start(pid_t pid, const char *events, uint64_t before, bool *ended, int *status) {
+static void wait_for_start(pid_t pid, const char *events, uint64_t before, bool *ended,
+                           int *status) {
   const struct timespec nap = { .tv_nsec = 50000000 };
   *ended = false;
   while (!*ended && size_of(events) <= before) {
@@ -120,8 +121,8 @@ int train_detached(train_args *a, const char *dir, const fl_source_list *docs, f
     rc = result_of(status, log_path, err);
   } else {
     rc = watched;
-    fl_info("training goes on in process %ld; flotilla watch %s shows it, SIGTERM saves and stops it",
-            (long)pid, dir);
+    fl_info("training goes on in process %ld; flotilla watch %s shows it, SIGTERM saves and stops "
+            "it", (long)pid, dir);
   }
 done:
   if (log_fd >= 0) close(log_fd);
