@@ -13,4 +13,13 @@ testsuite_make_events_SOURCES = testsuite/make_events.c
 testsuite_make_events_LDADD = $(BASE_LIBS)
 testsuite_fake_trainer_SOURCES = testsuite/fake_trainer.c
 testsuite_fake_trainer_LDADD = $(BASE_LIBS)
-EXTRA_DIST += testsuite/tui/golden fixtures/events
+
+# In a real terminal (skipped without tmux).
+tui_tests = \
+	testsuite/tui/views.sh \
+	testsuite/tui/keys.sh \
+	testsuite/tui/live.sh \
+	testsuite/tui/restore.sh \
+	testsuite/tui/hostile.sh
+TESTS += $(tui_tests)
+EXTRA_DIST += testsuite/tui/lib.sh testsuite/tui/golden fixtures/events $(tui_tests)

@@ -294,6 +294,11 @@ static bool character(fl_app *a, uint32_t cp) {
   }
 }
 
+bool fl_app_field_takes(const fl_edit *field, bool focus, uint32_t cp) {
+  bool command = cp == '?' || (cp >= '1' && cp < '1' + FL_VIEWS);
+  return focus && !(command && field->len == 0);
+}
+
 void fl_app_key(fl_app *a, const fl_key *k) {
   if (k->code == FL_KEY_RESIZE || fl_overlay_key(a, k)) return;
   if (a->prompt != FL_ASK_NOTHING && k->code != FL_KEY_MOUSE) {
@@ -306,7 +311,7 @@ void fl_app_key(fl_app *a, const fl_key *k) {
   else if (k->code == FL_KEY_BACK_TAB) fl_app_show(a, (fl_view_id)((a->view + FL_VIEWS - 1) % FL_VIEWS));
   else if (v->key(a, k)) return;
   else if (k->code == FL_KEY_F) function_key(a, k->cp);
-  else if (k->code == FL_KEY_CHAR && !(v->has_focus && v->has_focus(a))) character(a, k->cp);
+  else if (k->code == FL_KEY_CHAR && !(v->typing && v->typing(a, k->cp))) character(a, k->cp);
 }
 
 /* --- drawing --------------------------------------------------------------------------------- */

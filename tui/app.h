@@ -116,7 +116,8 @@ typedef struct fl_view {
   const char *title; /* on its tab */
   void (*draw)(fl_app *a, fl_canvas *c);
   bool (*key)(fl_app *a, const fl_key *k);  /* true: taken */
-  bool (*has_focus)(const fl_app *a);       /* a text field takes characters; NULL: none */
+  /* a text field takes this character; NULL: the view has none */
+  bool (*typing)(const fl_app *a, uint32_t cp);
   const char *const (*help)[2];             /* {key, what it does}, ends with NULL */
 } fl_view;
 
@@ -140,6 +141,9 @@ double fl_app_patience(const fl_app *a);
 
 static inline fl_feed *fl_app_feed(fl_app *a) { return &a->feed[a->current]; }
 static inline fl_snapshot *fl_app_snap(fl_app *a) { return &a->feed[a->current].snap; }
+
+/* Whether a focused field takes `cp`: while it is empty, the digits still switch views and ? helps. */
+bool fl_app_field_takes(const fl_edit *field, bool focus, uint32_t cp);
 
 /* A line for the status row; stays for a few seconds. */
 void fl_app_say(fl_app *a, bool is_error, const char *fmt, ...)

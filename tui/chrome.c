@@ -91,8 +91,9 @@ static void draw_tabs(fl_app *a, fl_canvas *c, fl_rect r) {
   const fl_feed *f = fl_app_feed(a);
   char text[64] = "";
   size_t bad = f->store.n_damaged + f->reader.n_too_long;
-  if (bad) snprintf(text, sizeof text, "%zu damaged lines left out", bad);
-  else if (f->snap.n_errors) snprintf(text, sizeof text, "%zu errors", f->snap.n_errors);
+  if (bad) snprintf(text, sizeof text, "%zu damaged line%s", bad, bad == 1 ? "" : "s");
+  else if (f->snap.n_errors)
+    snprintf(text, sizeof text, "%zu error%s", f->snap.n_errors, f->snap.n_errors == 1 ? "" : "s");
   if (text[0] && (int)strlen(text) < r.w - x - 2) fl_put_right(c, r.w - 1, r.y, ST_WARN, text);
 }
 

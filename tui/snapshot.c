@@ -469,10 +469,12 @@ size_t fl_snapshot_count(const fl_snapshot *s, fl_residency r) {
 }
 
 size_t fl_snapshot_worst(const fl_snapshot *s) {
-  size_t worst = SIZE_MAX;
+  size_t worst = SIZE_MAX, known = 0;
   for (size_t i = 0; i < s->n_docs; i++) {
     double b = fl_doc_badness(&s->doc[i]);
-    if (!isnan(b) && (worst == SIZE_MAX || b > fl_doc_badness(&s->doc[worst]))) worst = i;
+    if (isnan(b)) continue;
+    known++;
+    if (worst == SIZE_MAX || b > fl_doc_badness(&s->doc[worst])) worst = i;
   }
-  return worst;
+  return known > 1 ? worst : SIZE_MAX; /* one alone is not the worst */
 }

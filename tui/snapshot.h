@@ -143,7 +143,8 @@ double fl_doc_coverage(const fl_doc *d);
 double fl_snapshot_seconds_left(const fl_snapshot *s);
 /* Number of documents with this residency (FL_RESIDENT counts the training one too). */
 size_t fl_snapshot_count(const fl_snapshot *s, fl_residency r);
-/* Place of the document with the highest held-out loss, else the highest loss; SIZE_MAX: none. */
+/* Place of the document with the highest held-out loss, else the highest loss; SIZE_MAX: fewer than
+ * two are known. */
 size_t fl_snapshot_worst(const fl_snapshot *s);
 double fl_doc_badness(const fl_doc *d); /* what "worst" goes by; NaN: not known */
 

@@ -119,6 +119,10 @@ int fl_term_open(fl_term *t, bool mouse, fl_err *err) {
   noecho();
   nonl();
   curs_set(0);
+  if (has_colors()) { /* COLORS is not known before */
+    start_color();
+    use_default_colors();
+  }
   fl_input_open(mouse);
   make_restore(mouse);
   at_end.signal = 0;
@@ -157,8 +161,6 @@ void fl_term_set_color(fl_term *t, fl_tui_color color) {
   else t->colors = wanted[color] < can ? wanted[color] : can;
   fl_canvas_release(&t->painted);
   if (t->colors == 0) return;
-  start_color();
-  use_default_colors();
   for (int s = 0; s < ST_COUNT; s++) {
     const fl_look *l = fl_style_look((unsigned)s);
     if (t->colors == 256) init_pair((short)(s + 1), l->fg256, l->bg256);

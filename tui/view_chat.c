@@ -259,6 +259,7 @@ static bool typing_key(fl_app *a, const fl_key *k) {
   fl_chat_state *st = &a->chat;
   if (k->code == FL_KEY_ESC) st->focus = false;
   else if (k->code == FL_KEY_ENTER) ask(a);
+  else if (k->code == FL_KEY_CHAR && !fl_app_field_takes(&st->input, true, k->cp)) return false;
   else return fl_edit_key(&st->input, k);
   return true;
 }
@@ -298,7 +299,9 @@ static bool key(fl_app *a, const fl_key *k) {
   }
 }
 
-static bool has_focus(const fl_app *a) { return a->chat.focus; }
+static bool typing(const fl_app *a, uint32_t cp) {
+  return fl_app_field_takes(&a->chat.input, a->chat.focus, cp);
+}
 
 static const char *const help[][2] = {
     {"i Enter", "write a question; Enter asks, Esc leaves the field"},
@@ -308,4 +311,4 @@ static const char *const help[][2] = {
     {"PgUp PgDn", "scroll"},
     {NULL, NULL}};
 
-const fl_view fl_view_chat = {"chat", "Chat", draw, key, has_focus, help};
+const fl_view fl_view_chat = {"chat", "Chat", draw, key, typing, help};

@@ -304,7 +304,7 @@ static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, columns p, int y, const
   char buf[FL_FMT];
   size_t n;
   size_t worst = fl_snapshot_worst(&f->snap);
-  bool is_worst = worst != SIZE_MAX && d == &f->snap.doc[worst] && f->snap.n_docs > 1;
+  bool is_worst = worst != SIZE_MAX && d == &f->snap.doc[worst];
   glyph g = residency_glyph(d->residency);
   fl_style bad = is_worst ? ST_BAD : ST_TEXT;
   fl_put_cp(c, r.x, y, g.style, g.cp);

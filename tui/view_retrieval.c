@@ -261,6 +261,7 @@ static bool typing_key(fl_app *a, const fl_key *k) {
     return true;
   }
   if (k->code == FL_KEY_UP || k->code == FL_KEY_DOWN) return false;
+  if (k->code == FL_KEY_CHAR && !fl_app_field_takes(&st->input, true, k->cp)) return false;
   if (!fl_edit_key(&st->input, k)) return false;
   st->due = fl_now_s() + type_pause_s;
   return true;
@@ -288,7 +289,9 @@ static bool key(fl_app *a, const fl_key *k) {
   }
 }
 
-static bool has_focus(const fl_app *a) { return a->retrieval.focus; }
+static bool typing(const fl_app *a, uint32_t cp) {
+  return fl_app_field_takes(&a->retrieval.input, a->retrieval.focus, cp);
+}
 
 static const char *const help[][2] = {
     {"typing", "scores follow while you type; Esc leaves the field, i returns"},
@@ -298,4 +301,4 @@ static const char *const help[][2] = {
     {"up down", "go through the recent queries"},
     {NULL, NULL}};
 
-const fl_view fl_view_retrieval = {"retrieval", "Retrieval", draw, key, has_focus, help};
+const fl_view fl_view_retrieval = {"retrieval", "Retrieval", draw, key, typing, help};

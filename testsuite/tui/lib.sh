@@ -1,0 +1,75 @@
+# lib.sh - the dashboard in a real terminal: a private tmux server, keys sent, the screen polled for
+# what is expected. Nothing here waits a fixed time for something to happen.
+set -u
+command -v tmux >/dev/null || { echo "tmux is not installed"; exit 77; }
+build=$(dirname "$FLOTILLA")
+watch="$build/tui/watch_main"
+log=$FIXTURES/events/voyage.jsonl
+golden=$SRCDIR/testsuite/tui/golden
+work=$(mktemp -d)
+server=0
+XDG_CONFIG_HOME=$work/config TZ=UTC LC_ALL=C.UTF-8
+export XDG_CONFIG_HOME TZ LC_ALL
+unset NO_COLOR TMUX
+
+t() { tmux -S "$work/tmux$server" -f /dev/null "$@"; }
+cleanup() {
+  t kill-server 2>/dev/null
+  [ -z "${trainer:-}" ] || kill "$trainer" 2>/dev/null
+  rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+fail() {
+  echo "FAIL: $*"
+  echo "--- the screen:"
+  screen
+  exit 1
+}
+screen() { t capture-pane -p 2>/dev/null; }
+
+# start WIDTH HEIGHT COMMAND: a fresh server with one window; remain-on-exit keeps the last screen.
+start() {
+  t kill-server 2>/dev/null
+  server=$((server + 1)) # the old socket may live on for a moment
+  t new-session -d -x "$1" -y "$2" "exec sh" \; set-option -g remain-on-exit on \; \
+    set-option -g default-terminal "${terminal:-tmux-256color}" \; set-option -sg escape-time 0
+  t respawn-pane -k "$3"
+}
+keys() { t send-keys "$@"; }
+
+# until_ COMMAND...: polls for at most 20 seconds.
+until_() {
+  tries=0
+  until "$@"; do
+    tries=$((tries + 1))
+    [ $tries -lt 400 ] || return 1
+    sleep 0.05
+  done
+}
+has() { screen | grep -qE -- "$1"; }
+hasnt() { ! has "$1"; }
+expect() { until_ has "$1" || fail "no \"$1\" after ${2:-the start}"; }
+expect_gone() { until_ hasnt "$1" || fail "\"$1\" is still there after ${2:-the start}"; }
+
+# A picture of tests without a terminal, but for blanks at the ends of lines.
+trimmed() { sed 's/ *$//' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'; }
+is_golden() { screen | trimmed >"$work/now"; trimmed <"$golden/$1.txt" | cmp -s - "$work/now"; }
+expect_golden() {
+  until_ is_golden "$1" || {
+    diff "$golden/$1.txt" "$work/now"
+    fail "the screen is not $1"
+  }
+}
+dead() { [ "$(t display-message -p '#{pane_dead}')" = 1 ]; }
+expect_dead() { until_ dead || fail "it still runs after $1"; }
+
+# live_fleet: a fleet that fake_trainer trains up to its middle, in $fleet.
+live_fleet() {
+  fleet=$work/fleet
+  mkdir -p "$fleet"
+  "$build/testsuite/fake_trainer" "$fleet" "$log" hold &
+  trainer=$!
+  until_ test -S "$fleet/control" || fail "the stand-in trainer does not listen"
+}
