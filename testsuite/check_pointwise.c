@@ -10,7 +10,7 @@
 
 #include "kernels_util.h"
 
-/* --- exp ------------------------------------------------------------------------------------------ */
+/* --- exp -------------------------------------------------------------------------------------- */
 
 static float exp_one(const fl_kernels *k, float x) {
   float y;
@@ -67,7 +67,7 @@ START_TEST(exp_does_not_fall) { /* near 0 and across the points where n changes 
 }
 END_TEST
 
-/* --- RMSNorm --------------------------------------------------------------------------------------- */
+/* --- RMSNorm ---------------------------------------------------------------------------------- */
 
 static const size_t widths[] = { 1, 3, 8, 15, 16, 17, 64, 80, 127, 896, 1024 };
 enum { N_WIDTHS = sizeof widths / sizeof *widths };
@@ -154,7 +154,7 @@ START_TEST(rmsnorm_backward_is_its_slope) {
 }
 END_TEST
 
-/* --- rotary embedding -------------------------------------------------------------------------------- */
+/* --- rotary embedding ------------------------------------------------------------------------- */
 
 static void frequencies(double *f, size_t half) {
   for (size_t i = 0; i < half; i++) f[i] = pow(10000.0, -(double)i / (double)half);
@@ -209,7 +209,7 @@ START_TEST(rope_table_scales_and_starts_anywhere) {
 }
 END_TEST
 
-/* --- activations ------------------------------------------------------------------------------------ */
+/* --- activations ------------------------------------------------------------------------------ */
 
 static double act_double(double x, fl_act act) {
   double u = sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x);
@@ -229,8 +229,8 @@ static float act_at(size_t i) {
   return i < 6 ? far[i] : ((float)i - 253.0f) / 10.0f;
 }
 
-/* Relative error: about 2 ulp of exp's, plus the roundings of its argument, |x| up to 2|u|: 16 U per
- * unit of the argument covers them where the value matters (it is below 1e-9 beyond -25). */
+/* Relative error: about 2 ulp of exp's, plus the roundings of its argument, |x| up to 2|u|: 16 U
+ * per unit of the argument covers them where the value matters (below 1e-9 beyond -25). */
 static double act_tol(double x) {
   return (16 + 4 * fabs(x)) * UNIT * (fabs(act_double(x, FL_ACT_SILU)) + 1e-3);
 }
@@ -310,7 +310,7 @@ START_TEST(softcap_and_its_slope) {
 }
 END_TEST
 
-/* --- elementwise, sums, f16 --------------------------------------------------------------------------- */
+/* --- elementwise, sums, f16 ------------------------------------------------------------------- */
 
 START_TEST(elementwise_is_exact) {
   const fl_kernels *k = level(_i);

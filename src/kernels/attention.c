@@ -27,7 +27,7 @@ size_t fl_attention_scratch(const fl_attn *a, const fl_team *team) {
   return rank_floats(a) * sizeof(float) * fl_team_size(team);
 }
 
-/* --- shares ------------------------------------------------------------------------------------- */
+/* --- shares ----------------------------------------------------------------------------------- */
 
 /* Who does what: pieces of work are offered in order, each with its cost. */
 typedef struct share {
@@ -53,7 +53,7 @@ static uint64_t tile_cost(const fl_attn *a, size_t pos0, size_t n_q, size_t n_h)
   return (uint64_t)pages_seen(a, pos0, n_q) * (n_q * n_h + 2);
 }
 
-/* --- forward ------------------------------------------------------------------------------------ */
+/* --- forward ---------------------------------------------------------------------------------- */
 
 typedef struct forward {
   const fl_kernels *k;
@@ -99,7 +99,8 @@ static void run_tile(const forward *f, const fl_attn_span *s, size_t kv, size_t 
 /* Offers the tiles of one span; with run == false only their costs are added. */
 static void walk_span(const forward *f, const fl_attn_span *s, share *sh, bool run) {
   size_t group = f->a->n_heads / f->a->kv_heads, pos0 = s->n_rows - s->n_q;
-  for (size_t u = 0, per_kv = (group + f->tile_h - 1) / f->tile_h; u < f->a->kv_heads * per_kv; u++) {
+  size_t per_kv = (group + f->tile_h - 1) / f->tile_h;
+  for (size_t u = 0; u < f->a->kv_heads * per_kv; u++) {
     size_t kv = u / per_kv, h0 = u % per_kv * f->tile_h, n_h = least(f->tile_h, group - h0);
     for (size_t i = 0; i < s->n_q; i += f->tile_q) {
       size_t n_q = least(f->tile_q, s->n_q - i);
@@ -130,7 +131,7 @@ void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl
   fl_team_run(team, forward_rank, &f);
 }
 
-/* --- backward ----------------------------------------------------------------------------------- */
+/* --- backward --------------------------------------------------------------------------------- */
 
 typedef struct backward {
   const fl_kernels *k;
@@ -156,7 +157,8 @@ static fl_attn_piece whole_unit(const backward *b, size_t s, size_t kv, unsigned
       .row1 = sp->n_q * group, .page1 = (sp->n_rows + PAGE - 1) / PAGE, .want_dq = true,
       .want_dkv = true, .q = b->q + row * b->ldq + at, .out = b->out + row * b->ldo + at,
       .dout = b->dout + row * b->lddo + at, .dq = b->dq + row * b->lddq + at, .ldq = b->ldq,
-      .ldo = b->ldo, .lddo = b->lddo, .lddq = b->lddq, .stat = b->stat + row * a->n_heads + kv * group,
+      .ldo = b->ldo, .lddo = b->lddo, .lddq = b->lddq,
+      .stat = b->stat + row * a->n_heads + kv * group,
       .dk = b->grads[s].dk + kv * hd, .dv = b->grads[s].dv + kv * hd,
       .dkv_from = b->grads[s].dkv_from, .scratch = b->scratch + rank * rank_floats(a)};
 }
@@ -215,7 +217,7 @@ void fl_attention_bwd(const fl_kernels *k, fl_team *team, const fl_attn *a,
   fl_team_run(team, backward_rank, &b);
 }
 
-/* --- page layout ---------------------------------------------------------------------------------- */
+/* --- page layout ------------------------------------------------------------------------------ */
 
 enum { RUN = 64 /* values converted at a time */ };
 

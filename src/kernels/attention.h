@@ -13,10 +13,12 @@
  *     m'   = max(m, max_j s_j);  c = exp(m - m');  p_j = exp(s_j - m')
  *     l    = l*c + (sum of p_j in one fixed lane order over the 32)
  *     o_d  = chain over j ascending of fma(p_j, V[j][d], .) from o_d * c
- *     pages without any visible row are skipped.
+ *     pages without any visible row are skipped, and V rows outside the range are not read: what
+ *     lies there (later rows, rows given up) cannot show, not even in the sign of a zero.
  * out = o / l. (Dao et al. 2022, FlashAttention, algorithm 1, with blocks aligned to rows.)
  * These operations are the same whether a row is computed alone or in a tile: the row rule.
- * `exp` is the kernels' own, with exp(0) == 1 and exp(-inf) == 0.
+ * `exp` is the kernels' own (vmath.h), with exp(0) == 1 and exp(-inf) == 0. f16 caches are widened
+ * exactly and then the same: pages that hold the same values give the same bits.
  */
 #ifndef FL_KERNELS_ATTENTION_H
 #define FL_KERNELS_ATTENTION_H
@@ -48,9 +50,10 @@ typedef struct fl_attn {
 /* Bytes of scratch for the calls below with this team (any span lengths). */
 size_t fl_attention_scratch(const fl_attn *a, const fl_team *team);
 
-/* out [q rows, n_heads * head_dim] = attention of q [q rows, n_heads * head_dim] (strides ldo, ldq).
+/* out [q rows, n_heads * head_dim] = attention of q, of the same shape (strides ldo, ldq).
  * stat (may be NULL): [q rows, n_heads] gets m + log(l), for the backward. Work is split over
- * (span, query tile, kv head) statically. */
+ * (span, kv head, query tile) statically, balanced by pages times rows; heads of one group are
+ * split only where threads would be idle. A span may have no queries. */
 void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl_attn_span *spans,
                   size_t n_spans, float *out, size_t ldo, const float *q, size_t ldq, float *stat,
                   void *scratch);
@@ -63,8 +66,9 @@ void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl
  *     (nor written): frozen context.
  * P is recomputed from stat. For each key row the sum runs over query rows ascending, and for each
  * query row over the heads of the group ascending; for dq over key rows ascending within pages,
- * pages ascending. Unit of work: (span, kv head), whole, on one thread; results do not depend on
- * threads or on which other spans are in the call. */
+ * pages ascending. Unit of work: (span, kv head), whole, on one thread; where those are fewer than
+ * the threads, dk and dv of single pages and dq of blocks of rows, at 7 products for 5. The chains
+ * are the same, so results do not depend on threads or on which other spans are in the call. */
 typedef struct fl_attn_grad_span {
   float *dk, *dv;      /* [n_rows - dkv_from, kv_heads, head_dim] */
   size_t dkv_from;     /* a multiple of 1; usually 0 */

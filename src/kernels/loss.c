@@ -1,7 +1,7 @@
 /* loss.c - the teacher's top-k and the student's sparse loss.
  *
  * The k best of a row are kept in a heap whose root is the worst of them; a vector scan finds the
- * next value above the root, so that a vocabulary of 150,000 costs one pass and a few hundred steps.
+ * next value above the root, so a vocabulary of 150,000 costs one pass and a few hundred steps.
  */
 #include "kernels/loss.h"
 

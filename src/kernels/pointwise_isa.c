@@ -66,7 +66,7 @@ static void rmsnorm_bwd(float *dx, const float *dy, const float *x, const float 
   }
 }
 
-/* --- rotary embedding --------------------------------------------------------------------------- */
+/* --- rotary embedding ------------------------------------------------------------------------- */
 
 /* Pairs (i, i + half). The table's cos and sin are taken apart once for all heads. */
 static void rope_halves(float *x, size_t n_heads, size_t head_dim, size_t half, const float *cs,
@@ -109,7 +109,7 @@ static void rope_pairs(float *x, size_t n_heads, size_t head_dim, size_t half, c
   }
 }
 
-/* --- activations -------------------------------------------------------------------------------- */
+/* --- activations ------------------------------------------------------------------------------ */
 
 /* gelu_tanh(x) = x * (1 + tanh(u)) / 2 = x * sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3); the
  * second form keeps its relative accuracy where 1 + tanh(u) cancels. */
@@ -172,7 +172,7 @@ static void softcap_bwd(float *dx, const float *dy, const float *y, size_t n, fl
   }
 }
 
-/* --- elementwise -------------------------------------------------------------------------------- */
+/* --- elementwise ------------------------------------------------------------------------------ */
 
 static void add(float *y, const float *x, size_t n) {
   FOR_LANES(i, m, n) vm_store(y + i, vm_load(y + i, m) + vm_load(x + i, m), m);
@@ -190,7 +190,7 @@ static void mul(float *y, const float *x, size_t n) {
   FOR_LANES(i, m, n) vm_store(y + i, vm_load(y + i, m) * vm_load(x + i, m), m);
 }
 
-/* --- softmax pieces ------------------------------------------------------------------------------- */
+/* --- softmax pieces --------------------------------------------------------------------------- */
 
 static float max_of(const float *x, size_t n) {
   vf m = vf_set1(-INFINITY);
@@ -224,7 +224,7 @@ static void exp_scaled(float *y, const float *x, size_t n, float max, float fact
   FOR_LANES(i, m, n) vm_store(y + i, vm_exp(vm_load(x + i, m) - max) * factor, m);
 }
 
-/* --- f16 ------------------------------------------------------------------------------------------ */
+/* --- f16 -------------------------------------------------------------------------------------- */
 
 static void to_f16(uint16_t *y, const float *x, size_t n) {
   size_t i = 0;

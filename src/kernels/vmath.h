@@ -84,7 +84,7 @@ FL_VEC vf vm_tanh(vf x) {
   p = vf_fma(p, z, vf_set1(-0.333332819f));
   vf small = vf_fma(p * z, x, x);
   vf large = 1.0f - 2.0f / (vm_exp(a + a) + 1.0f);
-  vi sign = (vi)x & (vi)vf_set1(-0.0f);
+  vi sign = (vi)x & vi_set1(INT32_MIN);
   return vf_sel(a < vf_set1(0.625f), small, (vf)((vi)large | sign));
 }
 
