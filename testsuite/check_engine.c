@@ -378,28 +378,52 @@ END_TEST
 
 /* --- generations --- */
 
+/* A training run commits while 16 clients talk: nobody fails, those who talk keep their rows and their
+ * documents, a new conversation gets what `flotilla ask` says now. */
 START_TEST(test_reload) {
+  enum { CLIENTS = 16 };
   fl_engine_options o = small_options();
+  o.n_slots = CLIENTS + 2; /* nobody is pushed out */
   o.reload_s = 0.001;
   served s = serve(&o, true);
   fl_engine_stats before, after;
-  fl_message m[3] = { user_says(question[0]), model_said(""), user_says(question[4]) };
-  fl_job_request r = request_of(m, 1);
+  client *c[CLIENTS];
+  fl_message m[CLIENTS][3];
+  char id[CLIENTS][8];
   fl_engine_stats_get(s.e, &before);
-  client *first = converse(s.e, &r);
+  for (size_t i = 0; i < CLIENTS; i++) {
+    m[i][0] = user_says(question[i % QUESTIONS]);
+    snprintf(id[i], sizeof id[i], "c%zu", i);
+    fl_job_request r = request_of(m[i], 1);
+    r.conversation = id[i];
+    r.sampling = warm;
+    r.seed = i;
+    r.max_new = 100;
+    c[i] = client_new();
+    ck_assert_int_eq(client_submit(c[i], s.e, &r, NULL), FL_OK);
+  }
+  for (size_t i = 0; i < CLIENTS; i++) client_wait_delta(c[i]); /* each has its documents */
   fleet_train(1, true);
+  for (size_t i = 0; i < CLIENTS; i++) {
+    client_wait_end(c[i]);
+    ck_assert_msg(c[i]->code == FL_OK, "%s", c[i]->error);
+  }
   do {
-    fl_engine_stats_get(s.e, &after); /* the engine looks by itself */
-    client_free(ask(s.e, question[1]));
+    client_free(ask(s.e, question[1])); /* gives the engine a step to look */
+    fl_engine_stats_get(s.e, &after);
   } while (after.generation == before.generation);
   ck_assert_uint_gt(after.generation, before.generation);
   ck_assert_uint_ge(after.reloads, 1);
-  /* The old conversation goes on in its rows. */
-  m[1] = model_said(client_text(first));
-  r.n_msgs = 3;
-  client *second = converse(s.e, &r);
-  ck_assert_uint_gt(second->cached, first->prompt);
-  /* A new one gets what `flotilla ask` would say now. */
+  for (size_t i = 0; i < CLIENTS; i += 5) {
+    m[i][1] = model_said(client_text(c[i]));
+    m[i][2] = user_says("Is that so?");
+    fl_job_request r = request_of(m[i], 3);
+    r.conversation = id[i];
+    client *next = converse(s.e, &r);
+    ck_assert_str_eq(next->docs, c[i]->docs);
+    ck_assert_uint_ge(next->cached, c[i]->prompt);
+    client_free(next);
+  }
   reference x = reference_open();
   char *want = reference_ask(&x, question[4], NULL, 0);
   client *fresh = ask(s.e, question[4]);
@@ -407,8 +431,7 @@ START_TEST(test_reload) {
   fl_free(want);
   reference_close(&x);
   client_free(fresh);
-  client_free(first);
-  client_free(second);
+  for (size_t i = 0; i < CLIENTS; i++) client_free(c[i]);
   serve_end(&s, 0);
 }
 END_TEST
@@ -514,7 +537,8 @@ START_TEST(test_little_memory) {
   ck_assert_int_eq(client_submit(big, s.e, &r, NULL), FL_OK);
   client_wait_end(big);
   ck_assert_int_eq(big->finish, FL_FINISH_ERROR);
-  ck_assert_int_eq(big->code, FL_EFULL);
+  ck_assert_int_eq(big->code, FL_EINPUT);
+  ck_assert_ptr_nonnull(strstr(big->error, "memory"));
   ck_assert_int_eq(big->starts, 0);
   client_free(big);
   client_free(ask(s.e, question[0])); /* and it goes on */
@@ -562,6 +586,71 @@ START_TEST(test_cancel) {
   client_free(gone);
   client_free(ask(s.e, question[0]));
   fl_buf_release(&b);
+  serve_end(&s, 0);
+}
+END_TEST
+
+/* Clients on threads of their own that come, wait, hang up and cancel as they like. */
+typedef struct crowd {
+  fl_engine *e;
+  uint64_t seed;
+  size_t submitted, refused, wrong;
+} crowd;
+
+static void *crowd_main(void *arg) {
+  crowd *x = arg;
+  fl_rng g = fl_rng_stream(x->seed, FL_RNG_TEST, 9, 0, 0);
+  float *v = fl_calloc(1024, sizeof *v);
+  for (int i = 0; i < 12; i++) {
+    fl_message m = user_says(question[fl_rng_below(&g, QUESTIONS)]);
+    fl_job_request r = request_of(&m, 1);
+    r.rag = fl_rng_below(&g, 3) == 0 ? FL_RAG_NONE : FL_RAG_AUTO;
+    r.max_new = 1 + fl_rng_below(&g, 40);
+    client *c = client_new();
+    c->hang_up_after = fl_rng_below(&g, 4) == 0 ? 3 : 0;
+    int rc = client_submit(c, x->e, &r, NULL);
+    x->submitted += rc == FL_OK;
+    x->refused += rc == FL_EFULL;
+    x->wrong += rc != FL_OK && rc != FL_EFULL;
+    if (rc == FL_OK && fl_rng_below(&g, 4) == 0) fl_job_cancel(c->job);
+    if (fl_rng_below(&g, 5) == 0)
+      x->wrong += fl_engine_embed(x->e, m.text, m.len, v, NULL, NULL) != FL_OK;
+    if (rc == FL_OK) client_wait_end(c);
+    x->wrong += rc == FL_OK && (c->ends != 1 || c->code != FL_OK || c->starts > 1);
+    fl_engine_stats st;
+    fl_engine_stats_get(x->e, &st);
+    x->wrong += st.slots_busy > st.slots;
+    client_free(c);
+  }
+  fl_free(v);
+  return NULL;
+}
+
+START_TEST(test_crowd) {
+  enum { THREADS = 6 };
+  fl_engine_options o = small_options();
+  o.n_slots = 3;
+  o.queue = 2;
+  o.reload_s = 0.01;
+  served s = serve(&o, true);
+  pthread_t t[THREADS];
+  crowd x[THREADS];
+  size_t submitted = 0;
+  for (size_t i = 0; i < THREADS; i++) {
+    x[i] = (crowd){ .e = s.e, .seed = i };
+    ck_assert_int_eq(pthread_create(&t[i], NULL, crowd_main, &x[i]), 0);
+  }
+  for (size_t i = 0; i < THREADS; i++) {
+    pthread_join(t[i], NULL);
+    ck_assert_uint_eq(x[i].wrong, 0);
+    submitted += x[i].submitted;
+  }
+  fl_engine_stats st;
+  fl_engine_stats_get(s.e, &st);
+  ck_assert_uint_eq(st.jobs_done + st.jobs_cancelled + st.jobs_failed, submitted);
+  ck_assert_uint_eq(st.jobs_failed, 0);
+  ck_assert_uint_eq(st.slots_busy, 0);
+  ck_assert_uint_eq(st.queued, 0);
   serve_end(&s, 0);
 }
 END_TEST
@@ -760,6 +849,7 @@ Suite *suite_engine(void) {
   tcase_add_test(t, test_bad_requests);
   tcase_add_test(t, test_little_memory);
   tcase_add_loop_test(t, test_cancel, 0, 2);
+  tcase_add_test(t, test_crowd);
   tcase_add_loop_test(t, test_stop, 0, 2);
   tcase_add_test(t, test_stop_strings);
   tcase_add_test(t, test_logprobs);

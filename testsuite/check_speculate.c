@@ -116,8 +116,10 @@ START_TEST(test_cost) {
   ck_assert(fl_cost_of(&c, 2) < 1 && fl_cost_of(&c, 8) > 1);
   fl_cost_learn(&c, 8, 2);
   ck_assert_double_eq_tol(fl_cost_of(&c, 6), 1.5, 1e-6);
-  fl_cost_learn(&c, 4, 1e9); /* one hiccup counts as four times at most */
-  ck_assert_double_eq_tol(fl_cost_of(&c, 4), 1.6, 1e-6);
+  fl_cost_learn(&c, 4, 1e9); /* one hiccup counts as four times at most, and little */
+  ck_assert_double_eq_tol(fl_cost_of(&c, 4), 1.15, 1e-6);
+  fl_cost_learn(&c, 4, 0.15);
+  ck_assert_double_eq_tol(fl_cost_of(&c, 4), 0.65, 1e-6);
   fl_cost_learn(&c, 0, 1);
   fl_cost_learn(&c, FL_COST_ROWS + 1, 1);
   fl_cost_learn(&c, 3, -1);

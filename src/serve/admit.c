@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "serve/engine_state.h"
 
+static const double admit_s = 0.02; /* between two steps, unless one job alone takes longer */
+
 /* --- which documents --- */
 
 /* The prefix of the selection, composed when it is not in memory. The conversation's own rows, of
@@ -79,6 +81,7 @@ static int prepare(fl_engine *e, fl_job *j, fl_err *err) {
   int rc = j->selected ? FL_OK : render(e, j, true, NULL, err); /* how long it is, about */
   pthread_mutex_lock(&e->fleet_mu);
   if (rc == FL_OK && !j->selected) rc = select_docs(e, j, err);
+  if (rc == FL_ENOENT) rc = FL_EFAIL; /* an index is missing, not what the client named */
   if (rc == FL_OK) rc = take_prefix(e, j, err);
   pthread_mutex_unlock(&e->fleet_mu);
   if (rc == FL_OK) rc = render(e, j, j->prefix->rows > 0, j->prefix->print, err);
@@ -159,16 +162,17 @@ static bool admit_one(fl_engine *e, fl_job *j) {
   if (rc == FL_EBUSY && e->n_jobs > 0) return false;
   if (rc == FL_EFULL && e->n_jobs > 0) return false; /* others end and make room */
   leave_queue(e);
+  if (rc == FL_EFULL) rc = FL_EINPUT; /* not even alone: to try again later would not help */
   if (rc == FL_OK) start(e, j);
   else fl_job_finish(e, j, FL_FINISH_ERROR, NULL, rc, err.text);
   return true;
 }
 
 void fl_engine_admit(fl_engine *e) {
-  const bool others = e->n_jobs > 0;
+  const double began = fl_now_s();
   fl_job *j;
   while (e->n_jobs < e->slots.n && (j = first_queued(e)) != NULL) {
-    /* Retrieval and composition take time: with others waiting, one a step. */
-    if (!admit_one(e, j) || others) return;
+    /* Retrieval and composition take time, which those in slots wait for. */
+    if (!admit_one(e, j) || (e->n_jobs > 0 && fl_now_s() - began > admit_s)) return;
   }
 }

@@ -104,7 +104,9 @@ typedef struct fl_job_end {
   const char *stop_string;   /* which one, or NULL */
   size_t completion_tokens, drafted, accepted;
   double ttft_s, seconds;
-  int code;                  /* FL_OK or the error */
+  int code;                  /* FL_OK, or with FL_FINISH_ERROR: FL_EINPUT the conversation does not
+                                fit the context, or the memory even alone, behind its documents;
+                                FL_ENOMEM; FL_EFAIL, FL_EBUSY the documents could not be had */
   const char *error;         /* one sentence with code < 0 */
 } fl_job_end;
 

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 enum {
-  TEXT_TOKENS = 32768, /* of a document, for drafts: a longer one is not read */
+  TEXT_TOKENS = 32768, /* of all documents of a selection, for drafts; what is longer is not read */
   PAST_TOKENS = 16384
 };
 
@@ -194,7 +194,7 @@ void fl_prefix_read_text(fl_prefix *x, fl_fleet *f) {
     size_t at;
     if (!fl_doc_by_id(f, x->doc[i], &at)) continue;
     fl_fleet_doc(f, at, &d);
-    if (d.tokens > TEXT_TOKENS) continue;
+    if (d.tokens + x->text.ids.len > TEXT_TOKENS) continue;
     if (fl_fleet_doc_text(f, at, &text, &why) == FL_OK &&
         fl_tokenize(fl_model_tokenizer(fl_fleet_model(f)), &ids, text.data, text.len, 0, &why) ==
             FL_OK) {

@@ -115,11 +115,12 @@ void fl_draft_make(fl_draft *d, const fl_suffix *const *source, size_t n_sources
 
 /* --- costs --- */
 
+/* Faster is believed at once, slower by and by: what makes a step slow is mostly somebody else. */
 void fl_cost_learn(fl_cost *c, size_t rows, double seconds) {
   if (rows == 0 || rows > FL_COST_ROWS || !(seconds > 0)) return;
   float *t = &c->seconds[rows], x = (float)seconds;
-  if (*t > 0 && x > 4 * *t) x = 4 * *t; /* the machine was busy with something else */
-  *t = *t > 0 ? *t + 0.2f * (x - *t) : x;
+  if (*t > 0 && x > 4 * *t) x = 4 * *t;
+  *t = *t > 0 ? *t + (x < *t ? 0.5f : 0.05f) * (x - *t) : x;
 }
 
 /* The shape of a step's time before it is known: reading the weights costs as much as some rows. */

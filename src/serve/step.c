@@ -5,6 +5,7 @@
  * a fraction of a second by what rows were measured to cost. No cut of a prompt changes what its
  * rows hold (the row rule), so this changes times only. */
 #include <string.h>
+#include <time.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
@@ -200,7 +201,7 @@ static void drop_unreserved(fl_engine *e) {
     fl_job *j = e->active[i];
     fl_err err = { 0 };
     size_t rows = fl_seq_rows(j->slot->seq);
-    size_t want = in_prompt(j) ? j->prompt.len - j->done : 1 + FL_DRAFT_MAX;
+    size_t want = in_prompt(j) ? j->prompt.len - j->done : e->opt.speculate ? 1 + FL_DRAFT_MAX : 1;
     if (want > FL_STEP_ROWS) want = FL_STEP_ROWS;
     if (rows + want > j->slot->promised) want = j->slot->promised - rows;
     if (fl_seq_reserve(j->slot->seq, rows + want, &err) != FL_OK)
@@ -208,9 +209,17 @@ static void drop_unreserved(fl_engine *e) {
   }
 }
 
-static void learn_times(fl_engine *e, const plan *p, double seconds) {
+/* This thread's own time: it runs an equal share of every pass, and another program that takes the
+ * core away in between must not look like an expensive draft. */
+static double own_time_s(void) {
+  struct timespec t;
+  return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec
+                                                         : 0;
+}
+
+static void learn_times(fl_engine *e, const plan *p, double seconds, double own_seconds) {
   if (!p->prompts) {
-    fl_cost_learn(&e->cost, p->rows, seconds);
+    fl_cost_learn(&e->cost, p->rows, own_seconds);
   } else if (p->rows >= SLICE_MIN) {
     double row = seconds / (double)p->rows;
     e->row_s = e->row_s > 0 ? e->row_s + 0.2 * (row - e->row_s) : row;
@@ -232,14 +241,14 @@ void fl_engine_step(fl_engine *e) {
   if (e->n_jobs == 0) return;
   plan_answers(e, &p);
   plan_prompts(e, &p);
-  double began = fl_now_s();
+  double began = fl_now_s(), own = own_time_s();
   int rc = fl_pass_forward(e->pass, p.span, p.n, &err);
   if (rc != FL_OK) {
     fail_all(e, &p, rc, err.text);
     return;
   }
   if (p.n_out > 0) fl_pass_logits(e->pass, p.out, p.n_out, e->logits);
-  learn_times(e, &p, fl_now_s() - began);
+  learn_times(e, &p, fl_now_s() - began, own_time_s() - own);
   for (size_t i = 0; i < p.n; i++) take_tokens(e, p.job[i]);
 }
 
