@@ -5,6 +5,7 @@ cli_tests = \
 	testsuite/cli/info.sh \
 	testsuite/cli/gates.sh \
 	testsuite/cli/train.sh \
-	testsuite/cli/refuse.sh
+	testsuite/cli/refuse.sh \
+	testsuite/cli/detached.sh
 TESTS += $(cli_tests)
 EXTRA_DIST += testsuite/cli/lib.sh $(cli_tests)
