@@ -172,7 +172,8 @@ START_TEST(a_conversation_continues_exactly) {
   ck_assert_int_eq(fl_chat_turn(c, question, strlen(question), &one, NULL), FL_OK);
   ck_assert_int_eq(fl_chat_turn(c, second, strlen(second), &two, NULL), FL_OK);
   fl_ids ids = { 0 };
-  ck_assert_int_eq(fl_chat_user(&ids, tpl, t, question, strlen(question), true, false, NULL), FL_OK);
+  ck_assert_int_eq(fl_chat_user(&ids, tpl, t, question, strlen(question), true, false, NULL),
+                   FL_OK);
   fl_ids answer = by_hand(&ids);
   append(&ids, &answer);
   ck_assert_int_eq(fl_chat_assistant(&ids, tpl, t, "", 0, NULL), FL_OK);

@@ -102,8 +102,8 @@ static bool has_id(const fl_json *arr, double id) {
   return false;
 }
 
-/* The target is seen by each of its conversations, everybody seen is resident, and nobody beyond the
- * budget is. */
+/* The target is seen by each of its conversations, everybody seen is resident, and nobody beyond
+ * the budget is. */
 START_TEST(what_is_seen_is_resident_and_within_the_budget) {
   put_docs();
   fl_train_options o = small_options();
@@ -180,7 +180,7 @@ static const struct { const char *say, *want; } script[] = {
   { "{\"cmd\":\"save\"}", "\"ok\":true" },
   { "{\"cmd\":\"pause\"}", "\"ok\":true" },
   { "{\"cmd\":\"ping\"}", "\"paused\":true" },
-  { "{\"cmd\":\"ask\",\"query\":\"Who is the baker of Calcove Bakery?\"}", "\"ok\":true,\"text\":" },
+  { "{\"cmd\":\"ask\",\"query\":\"Who is the baker?\"}", "\"ok\":true,\"text\":" },
   { "{\"cmd\":\"ask\",\"query\":\"Who is the baker?\",\"bare\":true}", "\"rows\":0" },
   { "{\"cmd\":\"step\"}", "\"ok\":true" },
   { "{\"cmd\":\"resume\"}", "\"ok\":true" },
@@ -316,8 +316,7 @@ START_TEST(a_damaged_cartridge_is_named_with_its_remedy) {
   fl_fleet *f = must_open(&o, &(fl_open_options){ .resume = true });
   ck_assert_int_eq(fl_fleet_train(f, NULL, &err), FL_EINPUT);
   fl_fleet_close(f);
-  ck_assert_msg(strstr(err.text, ".safetensors") != NULL && strstr(err.text, "--redo") != NULL, "%s",
-                err.text);
+  ck_assert_msg(strstr(err.text, ".safetensors") && strstr(err.text, "--redo"), "%s", err.text);
   const char *names[] = { m.doc[0].name, m.doc[1].name, m.doc[2].name };
   fl_open_options redo = { .resume = true, .redo = names, .n_redo = 3 };
   f = must_open(&o, &redo);

@@ -1,4 +1,4 @@
-/* check_kept.c - conversations as JSON lines: the same floats come back; every damage is refused. */
+/* check_kept.c - conversations as JSON lines: the same floats come back; damage is refused. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* check_manifest.c - fleet.json: round trips, foreign manifests, kept members, and the ways in which
- * a manifest can be wrong. */
+/* check_manifest.c - fleet.json: round trips, foreign manifests, kept members, and the ways in
+ * which a manifest can be wrong. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -146,8 +146,8 @@ START_TEST(an_extra_save_changes_no_file) {
 }
 END_TEST
 
-/* With a budget of one every round evicts and the next one loads: the same files come out whether the
- * process lives on or each round has one of its own. */
+/* With a budget of one every round evicts and the next one loads: the same files come out whether
+ * the process lives on or each round has one of its own. */
 START_TEST(an_evicted_cartridge_comes_back_whole) {
   fl_train_options o = options();
   o.p_iso = 1;

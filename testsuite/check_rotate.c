@@ -127,7 +127,7 @@ START_TEST(all_documents_get_their_turn) {
 }
 END_TEST
 
-/* Rounds follow tokens: with all resident the share differs from the ideal by less than one round. */
+/* Rounds follow tokens: with all resident the shares are the ideal ones. */
 START_TEST(targets_follow_tokens) {
   fl_rot_doc d[3] = { doc(0, 0, true), doc(1, 0, true), doc(2, 0, true) };
   d[0].tokens = 100;

@@ -7,6 +7,7 @@ testsuite_check_fleet_SOURCES = testsuite/layer_fleet.c testsuite/suite.h testsu
 	testsuite/check_control_socket.c \
 	testsuite/check_coverage.c \
 	testsuite/check_fleet.c \
+	testsuite/check_given.c \
 	testsuite/check_kept.c \
 	testsuite/check_manifest.c \
 	testsuite/check_options.c \

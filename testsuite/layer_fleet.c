@@ -7,6 +7,7 @@ Suite *suite_visibility(void);
 Suite *suite_coverage(void);
 Suite *suite_manifest(void);
 Suite *suite_commit(void);
+Suite *suite_given(void);
 Suite *suite_kept(void);
 Suite *suite_control_socket(void);
 Suite *suite_retrieval(void);
@@ -18,8 +19,8 @@ Suite *suite_resume(void);
 int main(void) {
   static suite_fn *const fns[] = { suite_options,   suite_rotate,    suite_visibility,
                                    suite_coverage,  suite_manifest,  suite_commit,
-                                   suite_kept,      suite_control_socket,   suite_retrieval,
+                                   suite_kept,      suite_control_socket, suite_retrieval,
                                    suite_reconcile, suite_ask,       suite_fleet,
-                                   suite_resume };
+                                   suite_given,     suite_resume };
   return suite_main(fns, sizeof fns / sizeof fns[0]);
 }

@@ -17,8 +17,8 @@ typedef struct fl_holding {
 
 /* Holds the documents of o->arm; nothing is asked yet. */
 int fl_holding_begin(fl_holding *h, fl_fleet *f, const fl_ask_options *o, fl_err *err);
-/* One turn: sampling, limits and streaming from o. After a failure the conversation stands as before
- * it. */
+/* One turn: sampling, limits and streaming from o. After a failure the conversation stands as it
+ * did before. */
 int fl_holding_turn(fl_holding *h, const char *user, size_t len, const fl_ask_options *o,
                     fl_reply *out, fl_err *err);
 void fl_holding_end(fl_holding *h);

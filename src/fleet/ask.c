@@ -52,8 +52,8 @@ static int append_piece(fl_fleet *f, const fl_ask_options *o, const fl_hit *h, f
       size_t at = first > 0 ? t.token_end[first - 1] : 0;
       fl_buf_append(text, t.text + at, t.token_end[end - 1] - at);
     } else {
-      rc = fl_fail(err, FL_EINPUT, "%s: the index has pieces that the text has not; rebuild it with "
-                   "flotilla index", f->m.doc[h->doc].name);
+      rc = fl_fail(err, FL_EINPUT, "%s: the index has pieces that the text has not; rebuild it "
+                   "with flotilla index", f->m.doc[h->doc].name);
     }
   }
   fl_doc_text_release(&t);
@@ -82,7 +82,8 @@ static int system_ids(fl_fleet *f, const fl_ask_options *o, fl_ids *ids, fl_err 
   if (rc == FL_OK && text.len > 0)
     rc = fl_wrapped_system(ids, f->model, text.data, text.len, 0, err);
   else if (rc == FL_OK)
-    rc = fl_chat_system(ids, fl_model_template(f->model), fl_model_tokenizer(f->model), NULL, 0, err);
+    rc = fl_chat_system(ids, fl_model_template(f->model), fl_model_tokenizer(f->model), NULL, 0,
+                        err);
   fl_buf_release(&text);
   return rc;
 }
@@ -102,7 +103,8 @@ int fl_holding_begin(fl_holding *h, fl_fleet *f, const fl_ask_options *o, fl_err
     rc = system_ids(f, o, &ids, err);
   }
   size_t last = 0;
-  if (rc == FL_OK && ids.len > 0) rc = fl_pass_prefill(f->pass, x.seq, ids.data, ids.len, &last, err);
+  if (rc == FL_OK && ids.len > 0)
+    rc = fl_pass_prefill(f->pass, x.seq, ids.data, ids.len, &last, err);
   x.prompt_tokens = ids.len;
   fl_ids_release(&ids);
   if (rc != FL_OK) {
@@ -152,7 +154,7 @@ static int prompt_of(fl_holding *h, const char *user, size_t len, fl_ids *ids, f
   return rc;
 }
 
-/* What the sequence has not seen yet of the answer, and what closes it, goes before the next turn. */
+/* What the sequence has not seen of the answer, and what closes it, goes before the next turn. */
 static int keep_pending(fl_holding *h, const fl_ids *prompt, const fl_stream *s, size_t rows_before,
                         fl_err *err) {
   const fl_fleet *f = h->f;
@@ -188,8 +190,8 @@ int fl_holding_turn(fl_holding *h, const char *user, size_t len, const fl_ask_op
   h->turns++;
   double now = fl_now_s();
   fl_reply r = { .rows = rows, .prompt_tokens = h->prompt_tokens + ids.len, .tokens = s.out.len,
-                 .ttft_s = (ctx.first > 0 ? ctx.first : now) - ctx.began, .seconds = now - ctx.began,
-                 .stop = s.stop };
+                 .ttft_s = (ctx.first > 0 ? ctx.first : now) - ctx.began,
+                 .seconds = now - ctx.began, .stop = s.stop };
   r.text = fl_buf_detach(&ctx.text);
   if (r.text == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory for the answer");
   else *out = r;

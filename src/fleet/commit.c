@@ -161,8 +161,8 @@ done:
 
 /* --- the commit --- */
 
-/* True when the manifest on disk is `text`: a replacement can fail after its rename, when the folder
- * cannot be synced, and then the new files are in use. */
+/* True when the manifest on disk is `text`: a replacement can fail after its rename, when the
+ * folder cannot be synced, and then the new files are in use. */
 static bool is_current(const char *path, const fl_buf *text) {
   fl_buf have = { 0 };
   bool same = fl_fs_read(&have, path, text->len, NULL) == FL_OK && have.len == text->len &&

@@ -7,9 +7,9 @@
  *   3. Then what the old manifest named and the new one does not is deleted.
  *
  * A crash before the rename leaves the old generation whole and files that nobody names; a crash
- * after it leaves the new one and the same. fl_commit_sweep(), called by every writer that opens the
- * folder, removes those. Only generation files (manifest.h) and our temporary files are ever removed
- * by the sweep, never a file that somebody else put there.
+ * after it leaves the new one and the same. fl_commit_sweep(), called by every writer that opens
+ * the folder, removes those. Only generation files (manifest.h) and our temporary files are ever
+ * removed by the sweep, never a file that somebody else put there.
  *
  * After a commit `index.safetensors` is made a hard link to the index, for programs that expect the
  * index under that name; where the file system has no links it is left out.

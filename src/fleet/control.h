@@ -20,9 +20,8 @@ enum { FL_CONTROL_CLIENTS = 16, FL_CONTROL_LINE = 65536 };
 typedef struct fl_control fl_control;
 typedef struct fl_control_client fl_control_client;
 
-/* One request. The handler answers with fl_control_send, as often as it likes, or with fl_control_ok
- * or fl_control_fail. It must not call fl_control_poll of the same object (a nested call does
- * nothing). */
+/* One request. The handler answers with fl_control_send, as often as it likes, or with
+ * fl_control_ok or fl_control_fail. A nested fl_control_poll does nothing. */
 typedef void fl_control_handler(void *ctx, fl_control_client *client, const char *cmd,
                                 const fl_json *request);
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "fleet/control.h"
 #include "fleet/trainer.h"
+#include "fleet/given.h"
 #include "fleet/retrieval.h"
 #include "fleet/state.h"
 
@@ -25,6 +26,7 @@ void fl_fleet_close(fl_fleet *f) {
   if (f == NULL) return;
   cache_release(f);
   fl_index_free(f->index);
+  fl_given_close(f->given);
   fl_pass_free(f->pass);
   fl_kv_pool_free(f->pool[FL_KV_F32]);
   fl_kv_pool_free(f->pool[FL_KV_F16]);
@@ -85,6 +87,16 @@ fl_events *fl_fleet_events(fl_fleet *f) { return f->log; }
 const fl_json *fl_fleet_manifest(const fl_fleet *f) { return f->m.root; }
 fl_model *fl_fleet_model(const fl_fleet *f) { return f->model; }
 
+int fl_fleet_use_study(fl_fleet *f, const char *path, fl_err *err) {
+  fl_given *g = NULL;
+  if (f->read_only) return fl_fail(err, FL_EUSAGE, "%s: opened for reading only", f->dir);
+  int rc = fl_given_open(&g, path, &f->m, err);
+  if (rc != FL_OK) return rc;
+  fl_given_close(f->given);
+  f->given = g;
+  return FL_OK;
+}
+
 /* --- workspaces --- */
 
 int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err) {
@@ -92,8 +104,8 @@ int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err) {
   int rc = FL_OK;
   if (f->pass == NULL) rc = fl_pass_new(&f->pass, f->model, f->team, &o, err);
   if (rc == FL_OK && f->pool[type] == NULL)
-    rc = fl_kv_pool_new(&f->pool[type], fl_model_hparams(f->model), fl_model_kernels(f->model), type,
-                        0, err);
+    rc = fl_kv_pool_new(&f->pool[type], fl_model_hparams(f->model), fl_model_kernels(f->model),
+                        type, 0, err);
   return rc;
 }
 
@@ -191,7 +203,8 @@ static int check_file(const fl_fleet *f, const fl_mdoc *d, const fl_provenance *
                    path, d->name);
   if (d->rows > 0 && c->rows.n_rows != d->rows)
     return fl_fail(err, FL_EINPUT, "%s: holds %zu rows where the manifest says %llu; restore it or "
-                   "train with --redo %s", path, c->rows.n_rows, (unsigned long long)d->rows, d->name);
+                   "train with --redo %s", path, c->rows.n_rows, (unsigned long long)d->rows,
+                   d->name);
   if (prov->model_hash != NULL && c->steps != d->steps)
     return fl_fail(err, FL_EINPUT, "%s: of step %llu where the manifest says %llu; restore it or "
                    "train with --redo %s", path, (unsigned long long)c->steps,

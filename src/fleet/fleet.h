@@ -65,7 +65,7 @@ typedef struct fl_doc_info {
 /* How an existing folder and the documents given are reconciled. */
 typedef struct fl_open_options {
   bool resume;            /* continue an existing fleet; without it an existing one is refused */
-  bool update;            /* retrain documents whose text changed (fresh rows); else refused by name */
+  bool update;            /* retrain documents whose text changed; else refused by name */
   bool allow_add;         /* documents not in the fleet join it (true for train) */
   const char *const *remove; /* names to take out */
   size_t n_remove;
@@ -73,7 +73,7 @@ typedef struct fl_open_options {
   size_t n_redo;
   const char *merge;      /* != NULL: one cartridge of this name for all documents together */
   bool read_only;         /* ask, eval, info: no lock, no writing, documents not needed */
-  bool log_events;        /* with read_only: queries and answers are still appended to events.jsonl */
+  bool log_events;        /* with read_only: queries and answers still go to events.jsonl */
 } fl_open_options;
 
 /* Hooks: all may be NULL. `poll` is called between steps and decoded tokens; it returns FL_OK to go
@@ -95,10 +95,10 @@ typedef struct fl_progress {
   const char *note;                 /* birth, index, rotation, saving: what is going on; or NULL */
 } fl_progress;
 
-/* Opens (creating, resuming, reconciling) the fleet in folder `dir` for `model`. docs and opts may be
- * NULL when read_only, the model too where only listings are wanted. model, team and docs are
- * borrowed and must outlive the fleet. opts: flags given; on resume the manifest's p, frozen, embed_chunk, seed win and
- * a different explicit value is refused by the command. */
+/* Opens (creating, resuming, reconciling) the fleet in folder `dir` for `model`. docs and opts may
+ * be NULL when read_only, the model too where only listings are wanted. model, team and docs are
+ * borrowed and must outlive the fleet. opts: flags given; on resume the manifest's p, frozen,
+ * embed_chunk, seed win and a different explicit value is refused by the command. */
 int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *team,
                   const fl_source_list *docs, const fl_train_options *opts,
                   const fl_open_options *how, fl_err *err);
@@ -107,6 +107,10 @@ void fl_fleet_close(fl_fleet *f);
 /* Births missing cartridges, builds the index, trains opts->rounds rounds, commits. FL_EINTR when a
  * poll asked to stop (state saved). */
 int fl_fleet_train(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
+/* Trains on the conversations of a study file instead of making any; documents that it says nothing
+ * about still make their own. Between opening for writing and training. FL_EINPUT when no line is
+ * about a document of this fleet. */
+int fl_fleet_use_study(fl_fleet *f, const char *path, fl_err *err);
 /* Writes the `run` event: command, machine, model, flags. Done by fl_fleet_train for "train". */
 void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total);
 /* Builds or rebuilds the index and commits it. */
@@ -162,8 +166,9 @@ typedef struct fl_ask_options {
   uint64_t seed;
   size_t max_new;
   fl_kv_type kv;
-  const fl_source_list *sources; /* texts for the context and text arms; NULL: read from the names */
-  bool (*on_token)(void *ctx, const char *piece, size_t len); /* streaming; may be NULL; true stops */
+  const fl_source_list *sources; /* texts of the context and text arms; NULL: by the names */
+  /* Streaming, whole characters only; may be NULL; true stops. */
+  bool (*on_token)(void *ctx, const char *piece, size_t len);
   void *ctx;
 } fl_ask_options;
 typedef struct fl_reply {

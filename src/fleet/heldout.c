@@ -32,7 +32,8 @@ int fl_heldout_take(fl_resident *s, fl_conv *conv, const bool *ok, size_t n, fl_
 static bool line_doc(const char *line, size_t len, uint32_t *id) {
   static const char head[] = "{\"doc\":";
   char digits[16];
-  if (len < sizeof head - 1 + sizeof digits || memcmp(line, head, sizeof head - 1) != 0) return false;
+  if (len < sizeof head - 1 + sizeof digits) return false;
+  if (memcmp(line, head, sizeof head - 1) != 0) return false;
   memcpy(digits, line + sizeof head - 1, sizeof digits - 1);
   digits[sizeof digits - 1] = '\0';
   char *end = NULL;

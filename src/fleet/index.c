@@ -129,7 +129,8 @@ static int check_tensors(const fl_st_tensor *e, const fl_st_tensor *c, const fl_
   for (size_t i = 0; i < d->n_values; i++) {
     int64_t v;
     memcpy(&v, (const char *)d->data + i * sizeof v, sizeof v);
-    if (v < 0 || (uint64_t)v >= n_docs) return damaged(path, "it names a document that is not there", err);
+    if (v < 0 || (uint64_t)v >= n_docs)
+      return damaged(path, "it names a document that is not there", err);
   }
   return FL_OK;
 }

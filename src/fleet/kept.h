@@ -1,6 +1,6 @@
 /* kept.h - the conversations kept of one document, for --replay: the last FL_KEPT_MAX that were
- * made, oldest first. They are a file of the document's generation, so that a resumed run draws from
- * the same ones. Zeroed is empty. */
+ * made, oldest first. They are a file of the document's generation, so that a resumed run draws
+ * from the same ones. Zeroed is empty. */
 #ifndef FL_FLEET_KEPT_H
 #define FL_FLEET_KEPT_H
 
@@ -14,7 +14,7 @@ typedef struct fl_kept {
 } fl_kept;
 
 void fl_kept_release(fl_kept *k);
-/* Moves *c in (*c is zeroed), dropping the oldest when full. FL_ENOMEM: *c is still the caller's. */
+/* Moves *c in (*c is zeroed), dropping the oldest when full. FL_ENOMEM: *c stays the caller's. */
 int fl_kept_push(fl_kept *k, fl_conv *c);
 /* Writes a new file, fsynced. */
 int fl_kept_write(const char *path, const fl_kept *k, const fl_conv_label *label, fl_err *err);

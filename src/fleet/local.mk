@@ -11,6 +11,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/evaluate.c \
 	src/fleet/fleet.c src/fleet/fleet.h \
 	src/fleet/follow.c \
+	src/fleet/given.c src/fleet/given.h \
 	src/fleet/heldout.c src/fleet/heldout.h \
 	src/fleet/index.c \
 	src/fleet/kept.c src/fleet/kept.h \

@@ -1,8 +1,8 @@
 /* manifest.h - fleet.json: what the fleet is, in one file whose rename is the only commit point.
  *
  * The file keeps the members of `fucina.cartridge_fleet` version 1 (format, version, p,
- * frozen_prefix, embed_chunk, embed_dim, rounds, docs[name, cart_file, opt_file, tokens, steps]), so
- * that other programs can follow it; ours stand in an object "flotilla" at the top and in one in
+ * frozen_prefix, embed_chunk, embed_dim, rounds, docs[name, cart_file, opt_file, tokens, steps]),
+ * so that other programs can follow it; ours stand in an object "flotilla" at the top and in one in
  * each document. Members that we do not know survive a rewrite. Nothing in it tells the time or how
  * often a run was interrupted: equal training gives equal bytes.
  *
@@ -62,7 +62,8 @@ static inline uint64_t fl_manifest_generation(const fl_manifest *m) { return m->
 
 /* path: for messages. FL_EINPUT with a sentence on anything missing, mistyped, out of range, on
  * duplicate names or files, and on file names that are not plain. */
-int fl_manifest_parse(fl_manifest *out, const char *text, size_t len, const char *path, fl_err *err);
+int fl_manifest_parse(fl_manifest *out, const char *text, size_t len, const char *path,
+                      fl_err *err);
 /* From dir/fleet.json; FL_ENOENT when there is none. */
 int fl_manifest_load(fl_manifest *out, const char *dir, fl_err *err);
 /* Appends the file's text; m->root becomes what was printed. FL_ENOMEM leaves m->root as it was. */

@@ -72,7 +72,8 @@ static int read_doc_ours(const reader *r, const fl_json *o, fl_mdoc *d) {
   const fl_json *cover = fl_json_get(o, "coverage");
   rc = cover == NULL ? FL_EINPUT : fl_coverage_parse(&d->coverage, cover, d->tokens);
   if (rc == FL_ENOMEM) return oom(r);
-  return rc == FL_OK ? FL_OK : bad(r, "\"coverage\" of a document is no list of spans of its tokens");
+  if (rc == FL_OK) return FL_OK;
+  return bad(r, "\"coverage\" of a document is no list of spans of its tokens");
 }
 
 static int read_doc(const reader *r, const fl_json *o, uint32_t position, bool foreign,
@@ -206,8 +207,8 @@ static int read_top(const reader *r, fl_manifest *m) {
     return fl_fail(r->err, FL_EINPUT, "%s: no fleet manifest (\"format\" is not "
                    "fucina.cartridge_fleet); name another folder", r->path);
   if (!fl_json_get_u64(m->root, "version", &version) || version != 1)
-    return fl_fail(r->err, FL_EINPUT, "%s: a version of the format that this program does not know; "
-                   "use a newer program", r->path);
+    return fl_fail(r->err, FL_EINPUT, "%s: a version of the format that this program does not "
+                   "know; use a newer program", r->path);
   int rc = need_u64(r, m->root, "p", 65536, &m->p);
   if (rc == FL_OK) rc = need_u64(r, m->root, "frozen_prefix", 65536, &m->frozen);
   if (rc == FL_OK) rc = need_u64(r, m->root, "embed_chunk", 65536, &m->embed_chunk);

@@ -29,11 +29,11 @@ static int check_model(fl_fleet *f, fl_err *err) {
   }
   if (f->model == NULL) return FL_OK;
   if (strcmp(f->m.model_hash, fl_model_hash(f->model)) != 0)
-    return fl_fail(err, FL_EINPUT, "%s: the fleet in %s was made for another model (%s, %s); use that "
-                   "one", fl_model_path(f->model), f->dir, f->m.model_name, f->m.model_hash);
+    return fl_fail(err, FL_EINPUT, "%s: the fleet in %s was made for another model (%s, %s); use "
+                   "that one", fl_model_path(f->model), f->dir, f->m.model_name, f->m.model_hash);
   if (strcmp(f->m.tokenizer_hash, fl_model_tokenizer_hash(f->model)) != 0)
-    return fl_fail(err, FL_EINPUT, "%s: its tokenizer is not the one the fleet in %s was made with; "
-                   "use the original file", fl_model_path(f->model), f->dir);
+    return fl_fail(err, FL_EINPUT, "%s: its tokenizer is not the one that the fleet in %s was made "
+                   "with; use the original file", fl_model_path(f->model), f->dir);
   return FL_OK;
 }
 
@@ -79,7 +79,8 @@ static int open_existing(fl_fleet *f, const fl_train_options *o, const fl_open_o
   return fl_reconcile(f, how, err);
 }
 
-static int open_new(fl_fleet *f, const fl_train_options *o, const fl_open_options *how, fl_err *err) {
+static int open_new(fl_fleet *f, const fl_train_options *o, const fl_open_options *how,
+                    fl_err *err) {
   f->opts = *o;
   f->m = (fl_manifest){ .p = o->p, .frozen = o->frozen, .embed_chunk = o->embed_chunk, .opts = *o };
   int rc = adopt_model(f, err);
@@ -111,7 +112,8 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
     return fl_fail(err, FL_EUSAGE, "%s: holds a fleet already; continue it with --resume or name "
                    "another folder", f->dir);
   if (!there && how->resume)
-    return fl_fail(err, FL_ENOENT, "%s: no fleet to resume; leave --resume out to make one", f->dir);
+    return fl_fail(err, FL_ENOENT, "%s: no fleet to resume; leave --resume out to make one",
+                   f->dir);
   int rc = o != NULL ? fl_train_options_check(o, err) : FL_OK;
   if (rc == FL_OK) rc = fl_fs_mkdir(f->dir, err);
   if (rc == FL_OK) rc = take_lock(f, err);

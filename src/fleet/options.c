@@ -89,8 +89,9 @@ static void set_value(fl_train_options *o, const flag *f, double v) {
 static int check_range(const flag *f, double v, fl_err *err) {
   bool low = f->open_min ? v <= f->min : v < f->min;
   if (!isnan(v) && !low && v <= f->max) return FL_OK;
-  return fl_fail(err, FL_EUSAGE, "--%s: %.17g is out of range; give a number %s %g and at most %.16g",
-                 f->name, v, f->open_min ? "above" : "of at least", f->min, f->max);
+  return fl_fail(err, FL_EUSAGE,
+                 "--%s: %.17g is out of range; give a number %s %g and at most %.16g", f->name, v,
+                 f->open_min ? "above" : "of at least", f->min, f->max);
 }
 
 int fl_train_options_check(const fl_train_options *o, fl_err *err) {

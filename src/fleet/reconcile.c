@@ -118,7 +118,8 @@ static int measure_merged(fl_fleet *f, char hash[FL_HASH_TEXT], uint64_t *tokens
 }
 
 /* NULL when the members are those of the manifest, else the first that differs. */
-static const char *member_difference(const fl_manifest *m, const fl_source_doc *const *v, size_t n) {
+static const char *member_difference(const fl_manifest *m, const fl_source_doc *const *v,
+                                     size_t n) {
   for (size_t i = 0; i < n || i < m->n_members; i++) {
     if (i >= n) return m->member[i].name;
     if (i >= m->n_members) return v[i]->name;
@@ -191,7 +192,8 @@ static int remove_named(fl_fleet *f, const fl_open_options *how, bool *edited, f
     drop_index(f);
   }
   if (f->m.n == 0)
-    return fl_fail(err, FL_EUSAGE, "--remove: takes the last document out; delete the folder instead");
+    return fl_fail(err, FL_EUSAGE,
+                   "--remove: takes the last document out; delete the folder instead");
   return FL_OK;
 }
 
@@ -246,7 +248,8 @@ static int join(fl_fleet *f, const fl_open_options *how, const bool *fresh, bool
   for (size_t k = 0; k < f->sources->n; k++) {
     if (!fresh[k]) continue;
     if (!how->allow_add)
-      return fl_fail(err, FL_EUSAGE, "%s: not in the fleet; leave it out, or train it with --resume",
+      return fl_fail(err, FL_EUSAGE,
+                     "%s: not in the fleet; leave it out, or train it with --resume",
                      f->sources->doc[k].name);
     edit(f, edited);
     f->source_of[f->m.n] = k;
@@ -264,9 +267,10 @@ static int check_files(const fl_fleet *f, fl_err *err) {
     char *path = fl_fs_join(f->dir, d->cart_file);
     if (path == NULL) return oom(f, err);
     bool there = fl_fs_exists(path);
-    int rc = there ? FL_OK
-                   : fl_fail(err, FL_EINPUT, "%s: missing; restore it or train with --redo %s", path,
-                             d->name);
+    int rc = FL_OK;
+    if (!there)
+      rc = fl_fail(err, FL_EINPUT, "%s: missing; restore it or train with --redo %s", path,
+                   d->name);
     fl_free(path);
     if (rc != FL_OK) return rc;
   }
@@ -279,8 +283,8 @@ int fl_reconcile(fl_fleet *f, const fl_open_options *how, fl_err *err) {
     return fl_fail(err, FL_EUSAGE, "--merge: the fleet %s is %s; make the merged one in another "
                    "folder", f->dir, merged ? "merged under another name" : "not merged");
   if (merged && f->m.n != 1)
-    return fl_fail(err, FL_EINPUT, "%s: a merged fleet has one document, not %zu; restore %s", f->dir,
-                   f->m.n, FL_MANIFEST_FILE);
+    return fl_fail(err, FL_EINPUT, "%s: a merged fleet has one document, not %zu; restore %s",
+                   f->dir, f->m.n, FL_MANIFEST_FILE);
   int rc = merged ? reconcile_merged(f, how, err) : FL_OK;
   if (!merged) {
     bool *fresh = fl_calloc(f->sources->n + 1, sizeof *fresh);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "fleet/given.h"
 
 static void resident_free(fl_resident *s) {
   if (s == NULL) return;
@@ -13,6 +14,8 @@ static void resident_free(fl_resident *s) {
   fl_rows_release(&s->grad);
   fl_doc_text_release(&s->text);
   fl_kept_release(&s->kept);
+  for (size_t i = 0; i < s->n_given; i++) fl_conv_release(&s->given[i]);
+  fl_free(s->given);
   for (size_t i = 0; i < s->n_heldout; i++) fl_conv_release(&s->heldout[i]);
   fl_free(s->heldout);
   fl_free(s);
@@ -104,6 +107,7 @@ int fl_residency_load(fl_residency *r, const fl_fleet *f, size_t doc, const fl_c
   if (rc == FL_OK) rc = fl_cart_grad_init(&s->grad, hp, &s->cart, err);
   if (rc == FL_OK) rc = load_text(s, f, doc, err);
   if (rc == FL_OK) rc = load_kept(s, f, d, limits, err);
+  if (rc == FL_OK) rc = fl_given_read(f->given, doc, limits, &s->given, &s->n_given, err);
   if (rc == FL_OK && insert(r, s) != FL_OK)
     rc = fl_fail(err, FL_ENOMEM, "%s: not enough memory to load it", d->name);
   if (rc != FL_OK) resident_free(s);

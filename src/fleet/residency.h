@@ -43,6 +43,8 @@ typedef struct fl_resident {
   fl_rows grad;
   fl_doc_text text;
   fl_kept kept;
+  fl_conv *given;          /* from a study file: these instead of fresh and kept ones */
+  size_t n_given;
   bool dirty, kept_dirty;
   uint64_t changed, kept_changed; /* generations of the changes */
   fl_conv *heldout;        /* fixed at birth; heldout.h */

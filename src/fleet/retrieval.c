@@ -149,7 +149,7 @@ static int read_index(fl_fleet *f, fl_err *err) {
   return rc;
 }
 
-/* While a trainer works in the folder, a file may go between reading the manifest and opening it. */
+/* While a trainer works in the folder, a file may go between reading the manifest and opening. */
 static int load_index(fl_fleet *f, fl_err *err) {
   if (f->index != NULL) return FL_OK;
   int rc = FL_ENOENT;
@@ -177,9 +177,11 @@ void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
   fl_buf_puts(b, "\"query\":");
   fl_json_escape(b, query, len);
   fl_buf_puts(b, ",\"chunks\":[");
-  for (size_t i = 0; i < h->n_chunks; i++)
-    fl_buf_printf(b, "%s{\"chunk\":%zu,\"doc\":%lu,\"score\":%.6f}", i ? "," : "",
-                  h->chunk[i].chunk, (unsigned long)f->m.doc[h->chunk[i].doc].id, h->chunk[i].score);
+  for (size_t i = 0; i < h->n_chunks; i++) {
+    const fl_hit *c = &h->chunk[i];
+    fl_buf_printf(b, "%s{\"chunk\":%zu,\"doc\":%lu,\"score\":%.6f}", i ? "," : "", c->chunk,
+                  (unsigned long)f->m.doc[c->doc].id, c->score);
+  }
   fl_buf_puts(b, "],\"docs\":[");
   for (size_t i = 0; i < h->n_ranked; i++) {
     if (i > 0) fl_buf_putc(b, ',');

@@ -28,8 +28,8 @@ typedef struct fl_rot_limits {
 void fl_rotate_fill(const fl_rot_doc *d, size_t n, const fl_rot_limits *l, size_t *in,
                     size_t *n_in);
 
-/* out[0..*n_out) = positions of residents that must leave so that the limits hold (they may have been
- * lowered since they came): most steps first. `out` has room for n; ascending. */
+/* out[0..*n_out) = positions of residents that must leave so that the limits hold (they may have
+ * been lowered since they came): those with most steps. `out` has room for n; ascending. */
 void fl_rotate_trim(const fl_rot_doc *d, size_t n, const fl_rot_limits *l, size_t *out,
                     size_t *n_out);
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "fleet/given.h"
 #include "fleet/trainer.h"
 #include "fleet/visibility.h"
 
@@ -14,7 +15,7 @@ typedef struct round {
   fl_resident *s;
   fl_mdoc *d;
   size_t n;                /* conversations asked for */
-  size_t *kept;            /* [n] which kept conversation, SIZE_MAX: a fresh one */
+  const fl_conv **used;    /* [n] one that is there already, NULL: a fresh one */
   fl_conv_plan *plan;      /* [n_fresh] */
   const fl_doc_text **text;/* [n_fresh] */
   fl_conv *fresh;          /* [n_fresh] */
@@ -38,7 +39,7 @@ static bool cancelled(void *ctx) { return fl_trainer_poll(ctx); }
 
 static void round_release(round_t *r) {
   for (size_t i = 0; r->fresh != NULL && i < r->n_fresh; i++) fl_conv_release(&r->fresh[i]);
-  fl_free(r->kept);
+  fl_free(r->used);
   fl_free(r->plan);
   fl_free(r->text);
   fl_free(r->fresh);
@@ -50,7 +51,7 @@ static void round_release(round_t *r) {
 
 static int round_alloc(round_t *r, fl_err *err) {
   const size_t n = r->n;
-  r->kept = fl_calloc(n, sizeof *r->kept);
+  r->used = fl_calloc(n, sizeof *r->used);
   r->plan = fl_calloc(n, sizeof *r->plan);
   r->text = fl_calloc(n, sizeof *r->text);
   r->fresh = fl_calloc(n, sizeof *r->fresh);
@@ -58,7 +59,7 @@ static int round_alloc(round_t *r, fl_err *err) {
   r->conv = fl_calloc(n, sizeof *r->conv);
   r->parts = fl_calloc(n, r->t->max_parts * sizeof *r->parts);
   r->draw = fl_calloc(r->t->res.n + 1, sizeof *r->draw);
-  if (!r->kept || !r->plan || !r->text || !r->fresh || !r->ok || !r->conv || !r->parts || !r->draw)
+  if (!r->used || !r->plan || !r->text || !r->fresh || !r->ok || !r->conv || !r->parts || !r->draw)
     return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
   return FL_OK;
 }
@@ -76,23 +77,37 @@ static int choose_target(round_t *r, fl_err *err) {
   return FL_OK;
 }
 
+/* From a study file: one after the other, in an order drawn for every pass over them. */
+static int take_given(round_t *r, fl_err *err) {
+  const uint64_t seed = r->t->f->opts.seed;
+  uint32_t *scratch = fl_calloc(r->s->n_given, sizeof *scratch);
+  if (scratch == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a round");
+  for (size_t j = 0; j < r->n; j++) {
+    const uint64_t use = r->d->made + j;
+    r->used[j] = &r->s->given[fl_given_pick(seed, r->d->id, use, r->s->n_given, scratch)];
+  }
+  fl_free(scratch);
+  return FL_OK;
+}
+
 /* Which of the round's conversations are fresh: each with probability 1 / replay, so that in the
  * long run every conversation is used `replay` times. */
-static void plan_conversations(round_t *r) {
+static int plan_conversations(round_t *r, fl_err *err) {
   const fl_train_options *o = &r->t->f->opts;
   const uint32_t number = (uint32_t)r->number;
+  if (r->s->n_given > 0) return take_given(r, err);
   for (size_t j = 0; j < r->n; j++) {
     fl_rng g = fl_rng_stream(o->seed, FL_RNG_REPLAY, r->d->id, number, (uint32_t)j);
     double u = fl_rng_unit(&g);
-    r->kept[j] = SIZE_MAX;
     if (r->s->kept.n > 0 && u * o->replay >= 1) {
-      r->kept[j] = (size_t)fl_rng_below(&g, r->s->kept.n);
+      r->used[j] = &r->s->kept.conv[fl_rng_below(&g, r->s->kept.n)];
       continue;
     }
     r->plan[r->n_fresh] = (fl_conv_plan){ .doc = r->d->id, .round = number, .conv = (uint32_t)j,
                                           .draw = (uint32_t)(r->d->made + r->n_fresh) };
     r->text[r->n_fresh++] = &r->s->text;
   }
+  return FL_OK;
 }
 
 static int make_conversations(round_t *r, fl_err *err) {
@@ -124,10 +139,9 @@ static void see(round_t *r, size_t j, const fl_conv *c) {
 static void lay_out(round_t *r) {
   size_t next = 0;
   for (size_t j = 0; j < r->n; j++) {
-    if (r->kept[j] != SIZE_MAX) {
-      const fl_conv *c = &r->s->kept.conv[r->kept[j]];
-      fl_log_replayed(r->t, r->s->doc, (uint32_t)j, c);
-      see(r, j, c);
+    if (r->used[j] != NULL) {
+      fl_log_replayed(r->t, r->s->doc, (uint32_t)j, r->used[j]);
+      see(r, j, r->used[j]);
     } else if (r->ok[next++]) {
       see(r, j, &r->fresh[next - 1]);
     }
@@ -142,6 +156,16 @@ static int step(round_t *r, fl_step_result *out, fl_err *err) {
   return fl_step(t->stepper, t->res.trainee, t->res.n, r->conv, r->n_convs, &so, out, err);
 }
 
+/* Spans of a study file count where they lie within the document. */
+static int cover_given(round_t *r, fl_err *err) {
+  for (size_t j = 0; r->s->n_given > 0 && j < r->n; j++) {
+    const fl_conv *c = r->used[j];
+    if (c->end <= r->d->tokens && fl_coverage_add(&r->d->coverage, c->first, c->end) != FL_OK)
+      return fl_fail(err, FL_ENOMEM, "not enough memory to note what was covered");
+  }
+  return FL_OK;
+}
+
 /* Everything of the fleet that a round changes. */
 static int take_effect(round_t *r, fl_err *err) {
   fl_trainer *t = r->t;
@@ -149,7 +173,7 @@ static int take_effect(round_t *r, fl_err *err) {
   f->m.rounds = r->number;
   f->unsaved = true;
   r->d->targeted++;
-  r->d->made += r->n_fresh;
+  r->d->made += r->s->n_given > 0 ? r->n : r->n_fresh;
   const uint64_t gen = fl_manifest_generation(&f->m);
   for (size_t i = 0; i < t->res.n; i++) {
     fl_resident *s = t->res.slot[i];
@@ -157,7 +181,8 @@ static int take_effect(round_t *r, fl_err *err) {
     f->m.doc[s->doc].steps = s->cart.steps;
     fl_resident_touch(s, gen);
   }
-  for (size_t i = 0; i < r->n_fresh; i++) {
+  int rc = cover_given(r, err);
+  for (size_t i = 0; rc == FL_OK && i < r->n_fresh; i++) {
     if (!r->ok[i]) continue;
     bool stored = fl_coverage_add(&r->d->coverage, r->fresh[i].first, r->fresh[i].end) == FL_OK;
     if (stored && f->opts.replay > 1) {
@@ -165,9 +190,9 @@ static int take_effect(round_t *r, fl_err *err) {
       r->s->kept_dirty = true;
       r->s->kept_changed = gen;
     }
-    if (!stored) return fl_fail(err, FL_ENOMEM, "not enough memory to keep a conversation");
+    if (!stored) rc = fl_fail(err, FL_ENOMEM, "not enough memory to keep a conversation");
   }
-  return FL_OK;
+  return rc;
 }
 
 int fl_trainer_round(fl_trainer *t, fl_err *err) {
@@ -178,8 +203,8 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   int rc = choose_target(&r, err);
   if (rc == FL_OK) rc = round_alloc(&r, err);
   if (rc != FL_OK) goto done;
-  plan_conversations(&r);
-  rc = make_conversations(&r, err);
+  rc = plan_conversations(&r, err);
+  if (rc == FL_OK) rc = make_conversations(&r, err);
   if (rc == FL_OK && fl_trainer_poll(t)) rc = FL_EINTR;
   if (rc != FL_OK) goto done;
   lay_out(&r);

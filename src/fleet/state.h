@@ -16,12 +16,13 @@
 #include "model/pass.h"
 
 enum {
-  FL_PASS_ROWS = 512, /* rows of one forward: several pieces of a document, one slice of a prefill */
+  FL_PASS_ROWS = 512, /* rows of one forward: several pieces of a document, a slice of a prefill */
   FL_PASS_SPANS = 32
 };
 
 typedef struct fl_index fl_index;
 typedef struct fl_trainer fl_trainer;
+typedef struct fl_given fl_given;
 
 /* A cartridge read for an answer; the oldest goes when all places are taken. */
 typedef struct fl_cached {
@@ -51,6 +52,7 @@ struct fl_fleet {
   size_t n_cache;
   uint64_t clock;
   uint64_t next_query;           /* ids of retrieve and answer events */
+  fl_given *given;               /* a study file; NULL: none */
   fl_trainer *trainer;           /* while fl_fleet_train runs */
   bool unsaved;                  /* the manifest in memory is ahead of the one on disk */
 };

@@ -77,7 +77,8 @@ static void do_set(fl_trainer *t, fl_control_client *c, const fl_json *o) {
     fl_control_fail(c, "\"set\" needs a \"key\" and a number \"value\"");
     return;
   }
-  if (strcmp(key, "rounds") == 0 && v >= (double)f->m.rounds && v <= 4e9 && v == (double)(uint64_t)v) {
+  bool count = v >= (double)f->m.rounds && v <= 4e9 && v == (double)(uint64_t)v;
+  if (strcmp(key, "rounds") == 0 && count) {
     t->last_round = (uint64_t)v;
     rc = FL_OK;
   } else if (strcmp(key, "lr") == 0 || strcmp(key, "budget") == 0) {

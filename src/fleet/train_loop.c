@@ -191,9 +191,9 @@ static int plan_sizes(fl_trainer *t, fl_err *err) {
   const fl_study_options so = fl_trainer_study(t);
   const size_t rows = conversation_rows(o), p = (size_t)f->m.p;
   if (fl_study_max_rows(&so) > hp->n_ctx)
-    return fl_fail(err, FL_EUSAGE, "--chunk-max: %zu tokens with --max-q %zu and --max-a %zu do not "
-                   "fit the model's context of %zu; lower them", o->chunk_max, o->max_q, o->max_a,
-                   hp->n_ctx);
+    return fl_fail(err, FL_EUSAGE, "--chunk-max: %zu tokens with --max-q %zu and --max-a %zu do "
+                   "not fit the model's context of %zu; lower them", o->chunk_max, o->max_q,
+                   o->max_a, hp->n_ctx);
   if (p + rows > hp->n_ctx)
     return fl_fail(err, FL_EUSAGE, "--p: %zu rows and a conversation of %zu do not fit the model's "
                    "context of %zu; lower it, --max-q or --max-a", p, rows, hp->n_ctx);
@@ -210,8 +210,7 @@ static int plan_sizes(fl_trainer *t, fl_err *err) {
 
 static int workspaces(fl_trainer *t, fl_err *err) {
   const fl_fleet *f = t->f;
-  const fl_pass_options po = { .max_rows = FL_PASS_ROWS > t->max_convs ? FL_PASS_ROWS : t->max_convs,
-                               .max_spans = t->max_convs };
+  const fl_pass_options po = { .max_rows = FL_PASS_ROWS, .max_spans = t->max_convs };
   const fl_stepper_limits sl = {
     .max_convs = t->max_convs, .max_conv_rows = t->limits.max_tokens,
     .max_sup = t->limits.max_sup * t->max_convs, .max_prefix = (size_t)f->m.p * t->max_parts,
@@ -265,10 +264,10 @@ static int finish(fl_trainer *t, int rc, fl_err *err) {
   fl_fleet *f = t->f;
   const char *status = rc == FL_OK ? "done" : rc == FL_EINTR ? "signal" : "error";
   /* After a step that went wrong the rounds before it are still good. */
-  bool worth_saving = rc == FL_OK || rc == FL_EINTR || (rc == FL_EFAIL && !t->failed_save);
-  if (worth_saving) {
-    int saved = fl_trainer_save(t, rc == FL_OK ? "end" : status, rc == FL_OK || rc == FL_EINTR ? err : NULL);
-    if (saved != FL_OK && (rc == FL_OK || rc == FL_EINTR)) {
+  const bool well = rc == FL_OK || rc == FL_EINTR;
+  if (well || (rc == FL_EFAIL && !t->failed_save)) {
+    int saved = fl_trainer_save(t, rc == FL_OK ? "end" : status, well ? err : NULL);
+    if (saved != FL_OK && well) {
       rc = saved;
       status = "error";
     }

@@ -1,5 +1,5 @@
-/* kind.h - the kinds of files that documents can be read from. A kind is a row of the const table in
- * source.c: how to recognise it by its name and how to make text of its bytes. */
+/* kind.h - the kinds of files that documents can be read from. A kind is a row of the const table
+ * in source.c: how to recognise it by its name and how to make text of its bytes. */
 #ifndef FL_SOURCES_KIND_H
 #define FL_SOURCES_KIND_H
 

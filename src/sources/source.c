@@ -110,7 +110,8 @@ static char *trimmed(const char *path) {
 }
 
 static int expand(name_list *out, const char *path, bool recursive, fl_err *err) {
-  if (path[0] == '\0') return fl_fail(err, FL_EUSAGE, "--docs: an empty path; name a file or folder");
+  if (path[0] == '\0')
+    return fl_fail(err, FL_EUSAGE, "--docs: an empty path; name a file or folder");
   if (!fl_fs_is_dir(path)) return names_push(out, fl_strdup(path), err);
   char *dir = trimmed(path);
   if (dir == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to list it", path);
