@@ -7,17 +7,17 @@ cd "$(dirname "$0")/.."
 flotilla=${FLOTILLA:-build/flotilla}
 fleet=${DEMO_FLEET:-demo-fleet}
 data=fixtures/embedded
-rounds=${DEMO_ROUNDS:-800}
+rounds=${DEMO_ROUNDS:-2000}
 
 say() { printf '\n== %s\n' "$*"; }
 
 if [ -e "$fleet/fleet.json" ]; then
   say "$fleet is there already; remove it to train anew"
 else
-  say "training: four documents, three cartridges of 64 rows in memory at a time, rotating"
+  say "training: four documents, three cartridges of 100 rows in memory at a time, rotating"
   "$flotilla" train "$fleet" --model $data/model.gguf --docs $data/docs --rounds "$rounds" \
-    --p 64 --budget 3 --rotate-every 8 --chunk-min 80 --chunk-max 200 --embed-chunk 100 \
-    --lr 3e-2 --replay 4 --eval-every 100 --save-every 50
+    --p 100 --budget 3 --rotate-every 8 --accum 8 --p-iso 1 --chunk-min 64 --chunk-max 160 \
+    --embed-chunk 48 --lr 3e-2 --replay 4 --eval-every 250 --save-every 50
 fi
 
 while read -r question; do
