@@ -14,5 +14,6 @@ include $(srcdir)/testsuite/study.mk
 include $(srcdir)/testsuite/train.mk
 include $(srcdir)/testsuite/fleet.mk
 include $(srcdir)/testsuite/serve.mk
+include $(srcdir)/testsuite/edge.mk
 include $(srcdir)/testsuite/cli.mk
 include $(srcdir)/testsuite/tui.mk

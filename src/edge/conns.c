@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -13,6 +12,7 @@
 struct fl_conn {
   fl_conn *next, *prev;
   int fd;
+  bool surplus;
   double deadline; /* monotonic seconds; INFINITY: none */
 };
 
@@ -98,10 +98,11 @@ static void set_deadline(fl_conns *c, fl_conn *n, double seconds_s) {
   if (n->deadline < c->asleep_until) pthread_cond_signal(&c->wake);
 }
 
-fl_conn *fl_conns_add(fl_conns *c, int fd, double seconds_s) {
+fl_conn *fl_conns_add(fl_conns *c, int fd, bool surplus, double seconds_s) {
   fl_conn *n = fl_calloc(1, sizeof *n);
   if (n == NULL) return NULL;
   n->fd = fd;
+  n->surplus = surplus;
   pthread_mutex_lock(&c->mu);
   n->next = c->first;
   if (c->first != NULL) c->first->prev = n;
@@ -136,4 +137,8 @@ void fl_conns_shut_all(fl_conns *c) {
 
 int fl_conn_fd(const fl_conn *n) {
   return n != NULL ? n->fd : -1;
+}
+
+bool fl_conn_surplus(const fl_conn *n) {
+  return n == NULL || n->surplus;
 }

@@ -7,6 +7,7 @@
 #ifndef FL_EDGE_CONNS_H
 #define FL_EDGE_CONNS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -16,12 +17,14 @@ typedef struct fl_conn fl_conn;
 
 int fl_conns_start(fl_conns **out, fl_err *err);
 void fl_conns_stop(fl_conns *c);        /* all connections are removed by then */
-/* The connection has seconds_s for what it does now. NULL on lack of memory. */
-fl_conn *fl_conns_add(fl_conns *c, int fd, double seconds_s);
+/* The connection has seconds_s for what it does now. surplus: it is one more than there may be, to
+ * be told so. NULL on lack of memory. */
+fl_conn *fl_conns_add(fl_conns *c, int fd, bool surplus, double seconds_s);
 void fl_conns_remove(fl_conns *c, fl_conn *conn);
 /* A new phase; 0: it may last as long as it likes. */
 void fl_conns_phase(fl_conns *c, fl_conn *conn, double seconds_s);
 void fl_conns_shut_all(fl_conns *c);
 int fl_conn_fd(const fl_conn *conn);
+bool fl_conn_surplus(const fl_conn *conn); /* true for NULL */
 
 #endif

@@ -23,7 +23,7 @@
 
 enum {
   SPARE_CONNS = 32,        /* beyond the limit, to be told so */
-  SWALLOW = 1 << 20,       /* bytes of a refused body */
+  SWALLOW = 64 << 20,      /* bytes of a refused body, beyond those allowed */
   THREAD_STACK = 1 << 20,
   STREAM_BLOCK = 16384,
   FLUSH_S = 5              /* at the stop, for replies to reach their clients */
@@ -165,7 +165,7 @@ static exchange *begin(fl_server *s, struct MHD_Connection *c, const char *url,
            (unsigned long long)x->ask.number);
   atomic_fetch_add(&s->exchanges, 1);
   fl_conns_phase(s->conns, x->conn, s->o.body_s);
-  if (atomic_load(&s->edge.tallies.connections) > s->o.conns) {
+  if (fl_conn_surplus(x->conn)) {
     refuse(x, 503, "unavailable", "too many connections; try again later");
   } else if (!fl_route_admit(&s->edge, &x->ask, &x->say, &x->key)) {
     x->refused = true;
@@ -250,8 +250,9 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
   if (what == MHD_CONNECTION_NOTIFY_STARTED) {
     const union MHD_ConnectionInfo *i =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-    *context = i != NULL ? fl_conns_add(s->conns, i->connect_fd, s->o.head_s) : NULL;
-    atomic_fetch_add(&s->edge.tallies.connections, 1);
+    const size_t before = atomic_fetch_add(&s->edge.tallies.connections, 1);
+    *context = i != NULL ? fl_conns_add(s->conns, i->connect_fd, before >= s->o.conns, s->o.head_s)
+                         : NULL;
   } else {
     fl_conns_remove(s->conns, *context);
     *context = NULL;

@@ -1,6 +1,7 @@
 /* turn.c - see turn.h. */
 #include "edge/turn.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,11 @@ static bool on_known(void *ctx, const char *name) {
 
 /* --- start and release --- */
 
+void fl_turn_hear(fl_turn *t) {
+  const fl_split_sink s = { .ctx = t, .text = on_text, .call = on_call, .known = on_known };
+  fl_split_init(&t->split, &s, t->call.n_tools > 0 && !t->call.tools_off);
+}
+
 int fl_turn_start(fl_turn *t, fl_engine *e, const char *scope, uint64_t number, size_t inbox_bytes,
                   fl_fault *f) {
   char conversation[FL_CALL_ID + 32];
@@ -48,8 +54,7 @@ int fl_turn_start(fl_turn *t, fl_engine *e, const char *scope, uint64_t number, 
     if (f->status == 429) f->retry_after_s = fl_engine_retry_after_s(e);
     return FL_EINPUT;
   }
-  const fl_split_sink s = { .ctx = t, .text = on_text, .call = on_call, .known = on_known };
-  fl_split_init(&t->split, &s, t->call.n_tools > 0 && !t->call.tools_off);
+  fl_turn_hear(t);
   return FL_OK;
 }
 
@@ -213,7 +218,7 @@ void fl_turn_extension(fl_turn *t, bool ended) {
     const fl_news_doc *d = &t->start.docs[i];
     fl_jw_open(b, NULL, '{');
     fl_jw_str(b, "name", d->name);
-    fl_jw_num(b, "score", d->score);
+    fl_jw_num(b, "score", t->call.rag == FL_RAG_NAMED ? (double)NAN : d->score); /* NaN: null */
     fl_jw_u64(b, "rows", d->rows);
     fl_jw_close(b, '}');
   }

@@ -59,6 +59,8 @@ struct fl_turn {
 /* Submits the call. On failure the fault is set and nothing runs. */
 int fl_turn_start(fl_turn *t, fl_engine *e, const char *scope, uint64_t number, size_t inbox_bytes,
                   fl_fault *f);
+/* Makes the turn ready to take news; done by fl_turn_start. */
+void fl_turn_hear(fl_turn *t);
 /* Waits for news (or a ping's time) and turns them into `out`. FL_WAIT_GONE: cancelled, the client
  * left; FL_WAIT_STOP is handled here: the job is cancelled and the turn ends with a fault. */
 fl_wait fl_turn_advance(fl_turn *t, int client, int stop, double heartbeat_s);
