@@ -8,8 +8,11 @@ dist_man_MANS += \
 	man/flotilla-help.1 \
 	man/flotilla-index.1 \
 	man/flotilla-info.1 \
+	man/flotilla-serve.1 \
 	man/flotilla-study.1 \
 	man/flotilla-train.1 \
+	man/flotilla-watch.1 \
+	man/flotilla-events.5 \
 	man/flotilla-formats.5 \
 	man/flotilla-concepts.7
 

@@ -170,6 +170,7 @@ Suite *suite_control(void) {
   tcase_add_test(t, a_reply_without_end);
   tcase_add_test(t, a_path_too_long_for_an_address);
   tcase_add_test(t, no_request);
+  tcase_set_timeout(t, 60);
   suite_add_tcase(s, t);
   return s;
 }

@@ -125,6 +125,7 @@ Suite *suite_scan(void) {
   tcase_add_test(t, whole_numbers);
   tcase_add_test(t, unescape);
   tcase_add_test(t, elements);
+  tcase_set_timeout(t, 60);
   suite_add_tcase(s, t);
   return s;
 }

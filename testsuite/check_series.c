@@ -136,6 +136,7 @@ Suite *suite_series(void) {
   tcase_add_test(t, values_between_points);
   tcase_add_test(t, smoothing_has_no_bias);
   tcase_add_test(t, half_life);
+  tcase_set_timeout(t, 60);
   suite_add_tcase(s, t);
   return s;
 }

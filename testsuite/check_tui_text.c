@@ -129,6 +129,7 @@ Suite *suite_tui_text(void) {
   tcase_add_test(t, wrap);
   tcase_add_test(t, wrap_always_gets_on);
   tcase_add_test(t, ascii_of_drawing);
+  tcase_set_timeout(t, 60);
   suite_add_tcase(s, t);
   return s;
 }

@@ -3,7 +3,7 @@ check_PROGRAMS += testsuite/check_tui testsuite/make_events testsuite/fake_train
 TESTS += testsuite/check_tui
 testsuite_check_tui_SOURCES = testsuite/layer_tui.c testsuite/suite.h \
 	testsuite/check_control.c testsuite/check_headless.c testsuite/check_layout.c \
-	testsuite/check_reader.c testsuite/check_scan.c testsuite/check_series.c \
+	testsuite/check_reader.c testsuite/check_scan.c testsuite/check_schema.c testsuite/check_series.c \
 	testsuite/check_snapshot.c testsuite/check_tui_text.c testsuite/check_views.c
 testsuite_check_tui_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
 testsuite_check_tui_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -20,6 +20,8 @@ tui_tests = \
 	testsuite/tui/keys.sh \
 	testsuite/tui/live.sh \
 	testsuite/tui/restore.sh \
-	testsuite/tui/hostile.sh
+	testsuite/tui/hostile.sh \
+	testsuite/tui/disturb.sh \
+	testsuite/tui/schema.sh
 TESTS += $(tui_tests)
 EXTRA_DIST += testsuite/tui/lib.sh testsuite/tui/golden fixtures/events $(tui_tests)

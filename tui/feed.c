@@ -13,7 +13,7 @@
 
 static const double ping_every_s = 2;
 static const double quiet_after_s = 10; /* without an event and without a ping's answer */
-enum { FOLD_SLICE = 20000 };
+enum { FOLD_SLICE = 20000, PINGS_PATIENCE = 5 };
 
 static const char *last_component(const char *path) {
   const char *end = path + strlen(path);
@@ -78,16 +78,18 @@ static fl_run_state tail_state(const fl_feed *f, const fl_rec_run **run) {
   return end->rec.event > (*run)->rec.event ? fl_snapshot_end_state(end) : FL_RUN_ACTIVE;
 }
 
-/* Whether the process that the log names is gone. Only on the machine that it ran on; a process
+/* Whether the process that the log names is there. Only on the machine that it ran on; a process
  * of another user is there as well as ours. */
-static bool process_gone(const fl_feed *f, const fl_rec_run *run) {
+static void look_for_process(fl_feed *f, const fl_rec_run *run) {
+  f->process_gone = f->process_here = false;
   char host[256] = "";
   size_t n;
-  if (!run || run->pid == FL_NONE || run->pid == 0 || run->pid > INT32_MAX) return false;
+  if (!run || run->pid == FL_NONE || run->pid == 0 || run->pid > INT32_MAX) return;
   const char *name = fl_store_str(&f->store, run->host, &n);
-  if (gethostname(host, sizeof host - 1) != 0) return false;
-  if (n == 0 || strlen(host) != n || memcmp(host, name, n) != 0) return false;
-  return kill((pid_t)run->pid, 0) != 0 && errno == ESRCH;
+  if (gethostname(host, sizeof host - 1) != 0) return;
+  if (n == 0 || strlen(host) != n || memcmp(host, name, n) != 0) return;
+  f->process_gone = kill((pid_t)run->pid, 0) != 0 && errno == ESRCH;
+  f->process_here = !f->process_gone;
 }
 
 static bool check_life(fl_feed *f) {
@@ -102,9 +104,13 @@ static bool check_life(fl_feed *f) {
   if (now < f->ping_due || !f->caught_up) return changed;
   f->ping_due = now + ping_every_s;
   if (tail_state(f, &run) != FL_RUN_ACTIVE) return changed;
-  if (f->ping.state == FL_LINK_WAITING) f->reachable = false; /* two seconds without an answer */
   bool was_gone = f->process_gone;
-  f->process_gone = process_gone(f, run);
+  look_for_process(f, run);
+  /* a trainer that answers a question or saves may take its time for a ping */
+  if (f->ping.state == FL_LINK_WAITING && ++f->pings_missed < PINGS_PATIENCE)
+    return changed || was_gone != f->process_gone;
+  if (f->ping.state == FL_LINK_WAITING) f->reachable = false;
+  f->pings_missed = 0;
   fl_json *request = fl_json_object();
   if (request) fl_json_set_str(request, "cmd", "ping");
   fl_link_start(&f->ping, f->dir, request);
@@ -180,7 +186,8 @@ fl_feed_state fl_feed_status(const fl_feed *f) {
   bool fresh = f->heard > 0 && fl_now_s() - f->heard < quiet_after_s;
   if (f->process_gone && !f->reachable) return FL_FEED_DEAD;
   if (f->reachable) return f->paused ? FL_FEED_PAUSED : FL_FEED_LIVE;
-  if (fresh) return f->snap.paused ? FL_FEED_PAUSED : FL_FEED_LIVE;
+  if (fresh || (f->process_here && !f->refused))
+    return f->snap.paused ? FL_FEED_PAUSED : FL_FEED_LIVE;
   return FL_FEED_QUIET;
 }
 

@@ -45,9 +45,11 @@ typedef struct fl_feed {
 
   fl_link ping;
   double ping_due;   /* fl_now_s() */
+  int pings_missed;  /* looks in vain for an answer to this one */
   bool reachable;    /* the last ping was answered */
   bool refused;      /* the last ping found nobody */
   bool process_gone; /* the pid of the run event is not there any more */
+  bool process_here; /* it is there, on this machine; perhaps by now another's */
   bool paused;       /* as the last ping said */
   double heard;      /* fl_now_s() of the last new event; 0: none since opening */
 

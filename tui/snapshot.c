@@ -78,7 +78,7 @@ static int need_doc(fl_snapshot *s, uint32_t id, fl_doc **out) {
   if ((s->n_docs + 1) * 2 > s->hash_size && grow_hash(s) != FL_OK) return FL_ENOMEM;
   fl_doc *d = &s->doc[s->n_docs];
   *d = (fl_doc){.id = id, .tokens = FL_NONE, .rows = FL_NONE, .steps = FL_NONE, .loss = NAN,
-                .alone = NAN, .composed = NAN, .alone0 = NAN, .last_round = FL_NONE, .last_t = NAN,
+                .alone = NAN, .composed = NAN, .held_round = FL_NONE, .last_round = FL_NONE, .last_t = NAN,
                 .last_study = FL_NONE};
   s->doc_hash[slot_of(s, id)] = (uint32_t)++s->n_docs;
   *out = d;
@@ -135,8 +135,13 @@ double fl_doc_coverage(const fl_doc *d) {
   return part > 1 ? 1 : part;
 }
 
+bool fl_doc_held_is_old(const fl_doc *d) {
+  return d->last_round != FL_NONE && (d->held_round == FL_NONE || d->held_round < d->last_round);
+}
+
 double fl_doc_badness(const fl_doc *d) {
   if (d->state == 4) return NAN; /* removed */
+  if (!isnan(d->loss) && fl_doc_held_is_old(d)) return d->loss;
   if (!isnan(d->composed)) return fmax(d->composed, isnan(d->alone) ? 0 : d->alone);
   return !isnan(d->alone) ? d->alone : d->loss;
 }
@@ -199,6 +204,7 @@ static int on_doc(fl_snapshot *s, const fl_rec_doc *r) {
   if (r->steps != FL_NONE) d->steps = r->steps;
   if (r->resident != FL_NONE) d->residency = r->resident ? FL_RESIDENT : FL_ON_DISK;
   if (r->state) d->state = r->state;
+  if (r->marked != FL_NONE) d->marked = r->marked == 1;
   return rc;
 }
 
@@ -339,7 +345,7 @@ static int on_heldout(fl_snapshot *s, const fl_rec_heldout *r) {
   if (!d || r->round == FL_NONE) return rc;
   replace_in(&s->mean_alone, &d->alone, (double)r->alone);
   replace_in(&s->mean_composed, &d->composed, (double)r->composed);
-  if (isnan(d->alone0)) d->alone0 = d->alone;
+  d->held_round = r->round;
   rc = fl_series_push(&d->held, r->round, (double)r->alone);
   if (rc == FL_OK) rc = fl_series_push(&d->held_composed, r->round, (double)r->composed);
   /* the fleet's curve: the mean of what the documents last had */

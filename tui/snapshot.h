@@ -36,7 +36,7 @@ typedef struct fl_doc {
   fl_residency residency;
   double loss;             /* last round that had it as target, nats per token */
   double alone, composed;  /* held out, nats per token */
-  double alone0;           /* the first held-out value of this log: what it came from */
+  uint32_t held_round;     /* when they were measured; FL_NONE: never */
   uint32_t last_round;     /* as target; FL_NONE: never */
   double last_t;
   uint32_t rounds;         /* as target */
@@ -146,6 +146,10 @@ size_t fl_snapshot_count(const fl_snapshot *s, fl_residency r);
 /* Place of the document with the highest held-out loss, else the highest loss; SIZE_MAX: fewer than
  * two are known. */
 size_t fl_snapshot_worst(const fl_snapshot *s);
-double fl_doc_badness(const fl_doc *d); /* what "worst" goes by; NaN: not known */
+/* What "worst" goes by: the held-out loss where it is younger than the last training, else the
+ * loss of that training; NaN: not known. */
+double fl_doc_badness(const fl_doc *d);
+/* The held-out loss was measured before the document was last trained. */
+bool fl_doc_held_is_old(const fl_doc *d);
 
 #endif

@@ -20,7 +20,8 @@ const char *const fl_event_names[] = {"run", "doc", "study", "round", "rotate", 
 const char *const fl_study_kinds[] = {"", "structuring", "summarisation", "question", "use-case",
                                       "creative", "mechanism", "verbatim", NULL};
 const char *const fl_rejections[] = {"", "empty", "long", "repetitive", "cut", "other", NULL};
-const char *const fl_save_reasons[] = {"", "every", "rotate", "end", "signal", "request", NULL};
+const char *const fl_save_reasons[] = {"", "every", "rotate", "end", "signal", "request", "birth",
+                                       "index", NULL};
 const char *const fl_answer_arms[] = {"", "cartridge", "bare", "context", "text", NULL};
 const char *const fl_end_states[] = {"", "done", "signal", "error", NULL};
 const char *const fl_doc_states[] = {"", "new", "kept", "changed", "removed", NULL};
@@ -61,6 +62,7 @@ static const field run_fields[] = {
 static const field doc_fields[] = {
     FIELD(doc, doc, F_U32), FIELD(doc, name, F_STR), FIELD(doc, tokens, F_U32),
     FIELD(doc, rows, F_U32), FIELD(doc, steps, F_U32), FIELD(doc, resident, F_BOOL),
+    FIELD(doc, marked, F_BOOL),
     WORD(doc, state, fl_doc_states), END};
 /* kind, rejected, replayed and conv share a word: see study_bits */
 typedef struct fl_rec_study_wide {

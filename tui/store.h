@@ -68,7 +68,7 @@ typedef struct fl_rec_run {
 
 typedef struct fl_rec_doc {
   fl_rec rec;
-  uint32_t doc, tokens, rows, steps, resident;
+  uint32_t doc, tokens, rows, steps, resident, marked;
   uint32_t state; /* 0 unknown, then "new" "kept" "changed" "removed" */
   fl_ref name;
 } fl_rec_doc;

@@ -126,6 +126,14 @@ void fl_text_clean(fl_buf *out, const char *s, size_t len, bool ascii) {
   }
 }
 
+const char *fl_text_base(const char *path, size_t *len) {
+  size_t at = *len;
+  while (at > 0 && path[at - 1] != '/') at--;
+  if (at == *len) return path;
+  *len -= at;
+  return path + at;
+}
+
 /* A braille cell by the rows that have a dot: bits 0,3 / 1,4 / 2,5 / 6,7 from top to bottom. */
 static char braille_ascii(uint32_t dots) {
   bool row[4] = {dots & 0x09, dots & 0x12, dots & 0x24, dots & 0xC0};

@@ -40,6 +40,9 @@ bool fl_text_wrap(const char *s, size_t len, size_t cols, size_t *at, const char
 /* Appends the sanitised UTF-8 of s; with `ascii`, every glyph outside ASCII becomes '?'. */
 void fl_text_clean(fl_buf *out, const char *s, size_t len, bool ascii);
 
+/* The last component of a path and its length; a path that ends in '/' as it is. */
+const char *fl_text_base(const char *path, size_t *len);
+
 /* The ASCII stand-in of a drawing character (frames, blocks, arrows, braille), '?' for others. */
 char fl_text_ascii(uint32_t cp);
 

@@ -51,6 +51,7 @@ static void source_line(fl_app *a, const fl_json *j, char *out, size_t size) {
         const fl_doc *doc = fl_snapshot_doc(&f->snap, (uint32_t)v);
         name = doc ? fl_feed_doc_name(f, doc, buf, sizeof buf, &n) : NULL;
       }
+      if (name) name = fl_text_base(name, &n);
       if (name) fl_buf_append(&b, name, fl_text_fit(name, n, 60));
       if (name && fl_json_next(d)) fl_buf_puts(&b, ", ");
     }

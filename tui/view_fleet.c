@@ -202,16 +202,6 @@ static void legend(fl_canvas *c, fl_rect frame) {
   }
 }
 
-static const char *base_name(const char *name, size_t *n) {
-  size_t at = *n;
-  while (at > 0 && name[at - 1] != '/') at--;
-  if (at < *n) {
-    *n -= at;
-    return name + at;
-  }
-  return name;
-}
-
 static void draw_map(fl_app *a, fl_canvas *c, fl_rect r) {
   const fl_feed *f = fl_app_feed(a);
   const fl_snapshot *s = &f->snap;
@@ -245,7 +235,7 @@ static void draw_map(fl_app *a, fl_canvas *c, fl_rect r) {
     char buf[32];
     size_t n;
     const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
-    name = base_name(name, &n);
+    name = fl_text_base(name, &n);
     fl_put_fit(c, x + 2, y, cell - 3, d->residency == FL_ON_DISK ? ST_DIM : ST_TEXT, name, n);
   }
 }
@@ -313,7 +303,7 @@ static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, columns p, int y, const
   right(c, r.x + 1, 5, y, ST_DIM, buf);
   const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
   int name_w = p.name_w - 1 - (is_worst ? 6 : 0);
-  if (fl_text_columns(name, n) > (size_t)name_w) name = base_name(name, &n);
+  if (fl_text_columns(name, n) > (size_t)name_w) name = fl_text_base(name, &n);
   int used = fl_put_fit(c, r.x + 7, y, name_w, bad, name, n);
   if (is_worst) fl_put(c, r.x + 7 + used, y, ST_BAD, " worst");
   fl_fmt_u32(buf, d->steps);
@@ -324,9 +314,10 @@ static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, columns p, int y, const
     fl_fmt_count(buf, fl_known(d->tokens));
     right(c, p.tokens_x, 7, y, ST_TEXT, buf);
   }
-  right(c, p.loss_x, 7, y, ST_TEXT, fl_fmt_num(buf, d->loss, 3));
-  right(c, p.held_x, 8, y, bad, fl_fmt_num(buf, d->alone, 3));
-  if (p.composed_x) right(c, p.composed_x, 8, y, bad, fl_fmt_num(buf, d->composed, 3));
+  right(c, p.loss_x, 7, y, bad, fl_fmt_num(buf, d->loss, 3));
+  fl_style held = fl_doc_held_is_old(d) ? ST_DIM : bad;
+  right(c, p.held_x, 8, y, held, fl_fmt_num(buf, d->alone, 3));
+  if (p.composed_x) right(c, p.composed_x, 8, y, held, fl_fmt_num(buf, d->composed, 3));
   if (p.covered_x) right(c, p.covered_x, 5, y, ST_TEXT, fl_fmt_part(buf, fl_doc_coverage(d)));
   right(c, p.seen_x, 8, y, ST_DIM, fl_fmt_ago(buf, d->last_t, fl_app_now(a, f)));
 }
@@ -508,7 +499,7 @@ static bool key(fl_app *a, const fl_key *k) {
 static const char *const help[][2] = {
     {"map", "every document: which are in memory, which is trained now"},
     {"held-out", "loss on questions kept aside, the cartridge alone: lower is better"},
-    {"together", "the same with other cartridges beside it"},
+    {"together", "the same with other cartridges beside it; dim: older than the loss"},
     {"arrows j k", "choose a document; PgUp, PgDn, Home g, End G"},
     {"Enter F7", "open it: what was read of it, its conversations"},
     {"w", "go to the worst one"},

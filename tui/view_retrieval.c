@@ -8,7 +8,7 @@
 #include "tui/app.h"
 #include "tui/format.h"
 
-static const double type_pause_s = 0.25; /* after the last key, before the query is sent */
+static const double type_pause_s = 0.4; /* after the last key, before the query is sent */
 
 static size_t recent_count(const fl_app *a) {
   const fl_feed *f = &a->feed[a->current];
@@ -84,11 +84,10 @@ static verdict judge(const fl_json *j) {
 
 /* Why it chose what it chose, in words. */
 static void explain(const fl_json *j, char *out, size_t size) {
-  double floor_ = NAN, margin = NAN;
+  double floor_ = NAN;
   char a[FL_FMT], b[FL_FMT], d[FL_FMT], e[FL_FMT];
   verdict v = judge(j);
   fl_json_get_num(j, "floor", &floor_);
-  fl_json_get_num(j, "margin", &margin);
   if (v.n_chosen == 0) {
     snprintf(out, size, "Took none: no document reaches the floor of %s.", fl_fmt_num(a, floor_, 2));
     return;
@@ -101,9 +100,7 @@ static void explain(const fl_json *j, char *out, size_t size) {
   if (v.n_chosen > 1) fl_buf_puts(&s, "the last of them ");
   fl_buf_printf(&s, "%s", a);
   if (!isnan(v.best_other)) fl_buf_printf(&s, ", the next document %s (%s less)", b, d);
-  if (!isnan(floor_)) fl_buf_printf(&s, "; floor %s", fl_fmt_num(e, floor_, 2));
-  if (!isnan(margin))
-    fl_buf_printf(&s, ", margin %s", fl_fmt_num(e, margin, 2));
+  if (floor_ > -1) fl_buf_printf(&s, "; the floor is %s", fl_fmt_num(e, floor_, 2));
   snprintf(out, size, "%s.", s.data ? s.data : "");
   fl_buf_release(&s);
 }
@@ -168,6 +165,7 @@ static void draw_hits(fl_app *a, fl_canvas *c, fl_rect frame, const char *title,
     int x = r.x + 9 + bar;
     if (with_chunk) x += 1 + fl_putf(c, x, y, ST_DIM, "%5.0f", chunk);
     const char *name = hit_name(a, h, doc, buf, sizeof buf, &n);
+    if (fl_text_columns(name, n) > (size_t)(r.x + r.w - x)) name = fl_text_base(name, &n);
     fl_put_fit(c, x, y, r.x + r.w - x, st, name, n);
   }
 }
@@ -297,7 +295,7 @@ static const char *const help[][2] = {
     {"typing", "scores follow while you type; Esc leaves the field, i returns"},
     {"check mark", "the document was chosen"},
     {"floor", "the score that a document must reach"},
-    {"margin", "how far another must be ahead before a conversation switches to it"},
+    {"less", "the margin: how far the best that was left out lies behind"},
     {"up down", "go through the recent queries"},
     {NULL, NULL}};
 

@@ -62,9 +62,7 @@ static void name_at(fl_app *a, fl_canvas *c, int x, int y, int cols, uint32_t id
   char buf[32] = "?";
   size_t n = 1;
   const char *name = d ? fl_feed_doc_name(f, d, buf, sizeof buf, &n) : buf;
-  size_t base = n;
-  while (base > 0 && name[base - 1] != '/') base--;
-  if (base < n) name += base, n -= base;
+  name = fl_text_base(name, &n);
   fl_put_fit(c, x, y, cols, st, name, n);
 }
 
