@@ -36,4 +36,4 @@ say "the same question four ways"
 
 say "80 questions: the model alone, the document in context, its cartridge, cartridges by retrieval"
 "$flotilla" eval "$fleet" --questions $data/questions.json \
-  --arms bare,context,oracle,retrieved --rag-floor 0.2
+  --arms bare,context,oracle,retrieved --rag-docs 1
