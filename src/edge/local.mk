@@ -24,3 +24,4 @@ src_libfledge_a_SOURCES = \
 	src/edge/turn.c src/edge/turn.h
 src_libfledge_a_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
 EDGE_LIBS = src/libfledge.a $(SERVE_LIBS) $(MICROHTTPD_LIBS)
+EXTRA_DIST += contrib/flotilla.service contrib/flotilla.default
