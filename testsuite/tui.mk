@@ -24,4 +24,4 @@ tui_tests = \
 	testsuite/tui/disturb.sh \
 	testsuite/tui/schema.sh
 TESTS += $(tui_tests)
-EXTRA_DIST += testsuite/tui/lib.sh testsuite/tui/golden fixtures/events $(tui_tests)
+EXTRA_DIST += testsuite/tui/lib.sh testsuite/tui/measure.sh testsuite/tui/golden fixtures/events $(tui_tests)

@@ -13,7 +13,7 @@ typedef struct look {
 } look;
 
 static look state_look(const fl_feed *f) {
-  bool server = f->snap.is_server;
+  bool server = f->snap.is_server || fl_feed_served(f);
   switch (fl_feed_status(f)) {
     case FL_FEED_WAITING: return (look){"○", "waiting for the first event", ST_DIM};
     case FL_FEED_READING: return (look){"○", "reading the log", ST_WARN};

@@ -170,12 +170,19 @@ bool fl_feed_poll(fl_feed *f, double seconds, bool *more) {
   return check_life(f) || changed;
 }
 
+bool fl_feed_served(const fl_feed *f) {
+  size_t n = f->store.n_ticks;
+  return n > 0 && f->store.tick[n - 1].kind == FL_EV_REQUEST;
+}
+
 fl_feed_state fl_feed_status(const fl_feed *f) {
   const fl_store *st = &f->store;
   if (!f->caught_up) return FL_FEED_READING;
   if (st->n_ticks == 0)
     return st->n_lines || f->reader.n_too_long ? FL_FEED_FOREIGN : FL_FEED_WAITING;
   const fl_rec_run *run;
+  bool fresh = f->heard > 0 && fl_now_s() - f->heard < quiet_after_s;
+  if (fresh && fl_feed_served(f)) return FL_FEED_LIVE; /* a server writes no run event */
   switch (tail_state(f, &run)) {
     case FL_RUN_DONE: return FL_FEED_DONE;
     case FL_RUN_STOPPED: return FL_FEED_STOPPED;
@@ -183,7 +190,6 @@ fl_feed_state fl_feed_status(const fl_feed *f) {
     case FL_RUN_NONE: return FL_FEED_QUIET;
     case FL_RUN_ACTIVE: break;
   }
-  bool fresh = f->heard > 0 && fl_now_s() - f->heard < quiet_after_s;
   if (f->process_gone && !f->reachable) return FL_FEED_DEAD;
   if (f->reachable) return f->paused ? FL_FEED_PAUSED : FL_FEED_LIVE;
   if (fresh || (f->process_here && !f->refused))

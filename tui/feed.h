@@ -65,6 +65,8 @@ void fl_feed_close(fl_feed *f);
  * be seen changed. *more: there is more to read right away. Errors stay in f->error. */
 bool fl_feed_poll(fl_feed *f, double seconds, bool *more);
 fl_feed_state fl_feed_status(const fl_feed *f);
+/* The newest event is a server's. */
+bool fl_feed_served(const fl_feed *f);
 
 /* fl_snapshot_seconds_left, but NaN when nobody works any more. */
 double fl_feed_seconds_left(const fl_feed *f);

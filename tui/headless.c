@@ -129,6 +129,7 @@ static void text_line(fl_buf *out, fl_feed *f, size_t event, fl_kind kind, const
     case FL_EV_ERROR:
       fl_buf_puts(out, "error: ");
       put_member(out, f, event, "text", 400);
+      put_member(out, f, event, "message", 400); /* a server's word for it */
       break;
     case FL_EV_CONTROL:
       fl_buf_printf(out, "control: %s %s", fl_control_cmds[ctl->cmd], fl_control_keys[ctl->key]);

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Figures of the dashboard on a log of 400 documents and a million events; no test, because figures
+# depend on what else the machine does: seconds until the whole log is shown, processor seconds of
+# that, memory, processor share when idle, and while a run is played back at ten frames a second.
+. "$(dirname "$0")/lib.sh"
+mkdir -p "$work/fleet"
+"$build/testsuite/make_events" 400 166000 7 >"$work/fleet/events.jsonl"
+echo "events: $(wc -l <"$work/fleet/events.jsonl")"
+
+ticks() { awk '{ print $14 + $15 }' "/proc/$pid/stat"; }
+hz=$(getconf CLK_TCK)
+now() { date +%s.%N; }
+rss() { awk '/VmRSS|VmHWM/ { printf "%s %d MiB  ", $1, $2 / 1024 }' "/proc/$pid/status"; echo; }
+share() { awk -v a="$1" -v b="$(ticks)" -v hz="$hz" -v s="$2" 'BEGIN { printf "%.2f %% of a core\n", (b - a) / hz / s * 100 }'; }
+
+began=$(now)
+start 200 60 "exec $watch --view fleet $work/fleet"
+expect 'round 166000/166000'
+ended=$(now)
+pid=$(t display-message -p '#{pane_pid}')
+echo "opened in: $(awk -v a="$began" -v b="$ended" 'BEGIN { printf "%.2f s", b - a }')," \
+  "processor: $(awk -v t="$(ticks)" -v hz="$hz" 'BEGIN { printf "%.2f s", t / hz }')"
+echo "memory: $(rss)"
+a=$(ticks); sleep 10; echo "idle: $(share "$a" 10)"
+for view in 1 2 5; do
+  keys $view; keys f; keys '<'
+  i=0; while [ $i -lt 9 ]; do keys ']'; i=$((i + 1)); done
+  keys Space
+  a=$(ticks); sleep 5; echo "playback, view $view: $(share "$a" 5)"
+  keys Space
+  i=0; while [ $i -lt 9 ]; do keys '['; i=$((i + 1)); done
+done
+echo "memory: $(rss)"
