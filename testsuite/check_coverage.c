@@ -74,6 +74,7 @@ Suite *suite_coverage(void);
 Suite *suite_coverage(void) {
   Suite *s = suite_create("coverage");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_test(t, random_spans_against_flags);
   tcase_add_test(t, text_round_trip);
   tcase_add_loop_test(t, damaged_text_is_refused, 0, sizeof damaged / sizeof damaged[0]);

@@ -768,6 +768,9 @@ START_TEST(test_spill) {
   fl_message b = user_says("What does the bakery sell on the day of the market?");
   fl_job_request ra = request_of(a, 1), rb = request_of(&b, 1);
   ra.conversation = "one";
+  ra.sampling = warm; /* hot enough for answers that the tokenizer would cut otherwise */
+  ra.sampling.temperature = 2;
+  ra.sampling.top_k = 0;
   served s = serve(&o, true);
   client *first = converse(s.e, &ra);
   client_free(converse(s.e, &rb));

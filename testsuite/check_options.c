@@ -104,6 +104,7 @@ Suite *suite_options(void);
 Suite *suite_options(void) {
   Suite *s = suite_create("options");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_test(t, defaults_are_those_of_the_manual);
   tcase_add_loop_test(t, limits_are_checked_by_name, 0, sizeof limits / sizeof limits[0]);
   tcase_add_test(t, flags_must_fit_together);

@@ -154,6 +154,7 @@ Suite *suite_rotate(void);
 Suite *suite_rotate(void) {
   Suite *s = suite_create("rotate");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_test(t, fill_takes_fewest_steps_first);
   tcase_add_test(t, fill_respects_bytes_but_one_always_fits);
   tcase_add_test(t, most_trained_leave);

@@ -82,6 +82,7 @@ Suite *suite_visibility(void);
 Suite *suite_visibility(void) {
   Suite *s = suite_create("visibility");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_test(t, target_is_always_visible_and_nobody_twice);
   tcase_add_test(t, frequencies_are_those_asked_for);
   tcase_add_test(t, extremes);

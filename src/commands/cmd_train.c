@@ -27,6 +27,8 @@ static const opt_spec input_specs[] = {
     .help = "train a document anew, its files may be damaged; repeatable" },
   { .name = "merge", .type = OPT_TEXT, .meta = "NAME", .offset = offsetof(train_args, merge),
     .help = "one cartridge of this name for all documents together" },
+  { .name = "study", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(train_args, study),
+    .help = "train on the conversations that flotilla study wrote" },
   { .name = "tui", .type = OPT_ON, .offset = offsetof(train_args, tui),
     .help = "show the dashboard while training" },
   { 0 }
@@ -184,6 +186,7 @@ int train_run(train_args *a, const char *dir, const fl_source_list *docs, fl_err
   signals_catch();
   int rc = engine_open(&e, &a->engine, fleet_dir_exists(dir) ? dir : NULL, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, dir, e.model, e.team, docs, &a->train, &how, err);
+  if (rc == FL_OK && a->study) rc = fl_fleet_use_study(f, a->study, err);
   if (rc == FL_OK) rc = fl_fleet_train(f, &hooks, err);
   if (rc == FL_EINTR)
     fl_info("stopped after round %llu, the state is saved; --resume continues",

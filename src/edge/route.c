@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "edge/jsonw.h"
 
 #define JSON "application/json"
 
@@ -257,11 +258,22 @@ static void add_us(atomic_ullong *to, double seconds) {
   if (seconds > 0) atomic_fetch_add(to, (unsigned long long)(seconds * 1e6));
 }
 
+static void put_documents(fl_event *ev, const fl_turn *t) {
+  fl_buf b = { 0 };
+  fl_jw_open(&b, NULL, '[');
+  for (size_t i = 0; i < t->start.n_docs; i++) fl_jw_str(&b, NULL, t->start.docs[i].name);
+  fl_jw_close(&b, ']');
+  if (!b.oom) fl_event_raw(ev, "docs", b.data);
+  fl_buf_release(&b);
+}
+
 static void put_turn(fl_event *ev, const fl_turn *t) {
+  if (t->call.conversation != NULL) fl_event_str(ev, "conv", t->call.conversation);
   fl_event_int(ev, "prompt_tokens", (int64_t)t->start.prompt_tokens);
   fl_event_int(ev, "cached_tokens", (int64_t)t->start.cached_tokens);
   fl_event_int(ev, "completion_tokens", (int64_t)t->last.completion_tokens);
   fl_event_int(ev, "rows", (int64_t)t->start.rows);
+  put_documents(ev, t);
   fl_event_num(ev, "queue_s", t->start.queue_s);
   fl_event_num(ev, "ttft_s", t->last.ttft_s);
   fl_event_int(ev, "drafted", (int64_t)t->last.drafted);

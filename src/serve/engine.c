@@ -198,17 +198,6 @@ static int make_pass(fl_engine *e, fl_err *err) {
                                              e->opt.n_slots);
 }
 
-/* Conversations that were spilled keep their documents over a restart. */
-static void recall_stickies(fl_engine *e) {
-  for (size_t i = 0; i < fl_spill_n(e->spill); i++) {
-    const fl_spill_file *f = fl_spill_at(e->spill, i);
-    fl_selection s = { .n = f->n_docs };
-    if (f->n_docs == 0 || e->fleet == NULL) continue;
-    memcpy(s.doc, f->doc, f->n_docs * sizeof *s.doc);
-    (void)fl_stickies_put(&e->stickies, f->key, &s, f->print);
-  }
-}
-
 static int make_state(fl_engine *e, fl_err *err) {
   int rc = fl_renderer_init(&e->renderer, e->model, err);
   if (rc == FL_OK && (fl_answers_init(&e->answers, ANSWERS, ANSWER_TOKENS) != FL_OK ||
@@ -216,7 +205,7 @@ static int make_state(fl_engine *e, fl_err *err) {
     rc = fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   if (rc == FL_OK && e->opt.spill_dir != NULL)
     rc = fl_spill_open(&e->spill, e->opt.spill_dir, e->opt.spill_files, e->model, e->pool, err);
-  if (rc == FL_OK && e->spill != NULL) recall_stickies(e);
+  if (rc == FL_OK && e->spill != NULL) fl_engine_recall(e);
   e->prefixes.pool = e->pool;
   if (rc == FL_OK)
     rc = fl_slots_init(&e->slots, e->opt.n_slots, e->pool, (size_t)e->opt.max_bytes, &e->prefixes,

@@ -1,4 +1,5 @@
-/* engine_state.h - the engine's insides; private to engine.c, job.c, admit.c, step.c.
+/* engine_state.h - the engine's insides; private to engine.c, job.c, admit.c, recall.c,
+ * step.c.
  *
  * A job's life, and who moves it on:
  *
@@ -151,6 +152,10 @@ void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_stri
 /* admit.c */
 /* Moves jobs from the queue into slots. */
 void fl_engine_admit(fl_engine *e);
+
+/* recall.c */
+/* Fills in what the spilled files tell of earlier conversations. */
+void fl_engine_recall(fl_engine *e);
 
 /* step.c */
 /* One pass for all jobs in slots. */

@@ -7,6 +7,7 @@ src_libflserve_a_SOURCES = \
 	src/serve/engine_state.h \
 	src/serve/job.c \
 	src/serve/prefix.c src/serve/prefix.h \
+	src/serve/recall.c \
 	src/serve/render.c src/serve/render.h \
 	src/serve/select.c src/serve/select.h \
 	src/serve/slots.c src/serve/slots.h \

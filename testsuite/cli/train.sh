@@ -71,6 +71,13 @@ run 0 study -m "$model" -d "$docs/mine.md" --count 3 --chunk-min 60 --chunk-max 
 says "$work/s.jsonl" '"kind":"[a-z-]+".*"targets":\[\['
 run 0 study -m "$model" -d "$docs/mine.md" --count 3 --chunk-min 60 --chunk-max 120 --batch 1 -t 1
 same "$out" "$work/s.jsonl"
+# The same file gives the same fleet, and it is read, not made anew.
+run 0 train "$work/studied" -m "$model" -d "$docs/mine.md" --p 32 --rounds 3 --heldout 0 --embed-chunk 100 \
+  --study "$work/s.jsonl" --json && says "$out" '"steps": 3'
+grep -o '"request":"[^"]*"' "$work/s.jsonl" | head -n 1 >"$work/request"
+grep -Fqf "$work/request" "$work/studied/events.jsonl" || fail "the study file was not used"
+run 4 train "$work/foreign" -m "$model" -d "$docs/bakery.md" --p 32 --heldout 0 --study "$work/s.jsonl" && one_sentence
+run 4 train "$work/studied" --resume --study "$model" && one_sentence
 
 run 0 gate resume -m "$model" -d "$docs" --p 48 --chunk-min 60 --chunk-max 120 --rounds 4 --kills 3
 says "$out" 'PASS$'
