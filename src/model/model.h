@@ -20,7 +20,6 @@ typedef struct fl_model fl_model;
 
 typedef struct fl_model_options {
   fl_template force_template; /* FL_TEMPLATE_NONE: recognise it from the file */
-  bool pack_experts;          /* false: experts stay in the mapping (borrow) */
 } fl_model_options;
 
 /* opt may be NULL. The team is used for packing only. */
