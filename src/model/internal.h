@@ -76,7 +76,6 @@ struct fl_pass {
   /* The forward that the pass holds. */
   size_t n_rows, n_spans;
   fl_span *span;           /* [max_spans] copies */
-  size_t *span_first;      /* [max_spans] first row number of a span */
   fl_attn_span *attn_span; /* [max_spans] */
   fl_attn_grad_span *grad_span; /* [max_spans], recording */
   uint32_t *row_span;      /* [max_rows] */

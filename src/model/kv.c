@@ -96,13 +96,13 @@ const fl_kv_layer *fl_kv_layer_at(const fl_kv_pool *p, size_t layer) {
   return &p->layer[layer];
 }
 
-/* A zeroed page with one reference; NULL when the limit or memory is reached. */
-static page *page_take(fl_kv_pool *p) {
+/* A page with one reference, a copy of `like` or zeroed; NULL when the limit or memory is reached. */
+static page *page_take(fl_kv_pool *p, const page *like) {
   page *g = p->free_list;
   if (p->max_bytes != 0 && (p->n_used + 1) * p->page_bytes > p->max_bytes) return NULL;
   if (g != NULL) {
     p->free_list = g->next_free;
-    memset(g->data, 0, p->page_bytes);
+    if (like == NULL) memset(g->data, 0, p->page_bytes);
   } else {
     g = fl_calloc(1, sizeof *g);
     if (g == NULL) return NULL;
@@ -112,6 +112,7 @@ static page *page_take(fl_kv_pool *p) {
       return NULL;
     }
   }
+  if (like != NULL) memcpy(g->data, like->data, p->page_bytes);
   g->refs = 1;
   p->n_used++;
   return g;
@@ -165,9 +166,8 @@ int fl_seq_fork(fl_seq **out, const fl_seq *src, size_t n_rows, fl_err *err) {
     push_page(s, src->page[i]);
   }
   if (part != 0) {
-    page *g = page_take(s->pool);
+    page *g = page_take(s->pool, src->page[whole]);
     if (g == NULL) goto full;
-    memcpy(g->data, src->page[whole]->data, s->pool->page_bytes);
     push_page(s, g);
   }
   s->n_rows = n_rows;
@@ -202,9 +202,8 @@ static bool own_tail(fl_seq *s) {
   size_t i = s->n_rows / FL_KV_ROWS;
   page *g;
   if (i >= s->n_pages || s->page[i]->refs == 1) return true;
-  g = page_take(s->pool);
+  g = page_take(s->pool, s->page[i]);
   if (g == NULL) return false;
-  memcpy(g->data, s->page[i]->data, s->pool->page_bytes);
   page_drop(s->pool, s->page[i]);
   s->page[i] = g;
   s->base[i] = g->data;
@@ -216,7 +215,7 @@ int fl_seq_reserve(fl_seq *s, size_t n_rows, fl_err *err) {
   if (n_rows <= s->n_rows) return FL_OK;
   if (!own_tail(s) || !list_room(s, need)) goto full;
   while (s->n_pages < need) {
-    page *g = page_take(s->pool);
+    page *g = page_take(s->pool, NULL);
     if (g == NULL) goto full;
     push_page(s, g);
   }

@@ -138,7 +138,6 @@ static void carve(fl_pass *p) {
   const fl_hparams *hp = &p->model->hp;
   size_t rows = p->opt.max_rows, spans = p->opt.max_spans;
   p->span = fl_arena_take(&p->arena, spans, sizeof *p->span);
-  p->span_first = fl_arena_take(&p->arena, spans, sizeof *p->span_first);
   p->attn_span = fl_arena_take(&p->arena, spans, sizeof *p->attn_span);
   p->grad_span = fl_arena_take(&p->arena, spans, sizeof *p->grad_span);
   p->kv_first = fl_arena_take(&p->arena, spans, sizeof *p->kv_first);
@@ -282,7 +281,6 @@ static void place_rows(fl_pass *p, const fl_span *spans, size_t n_spans) {
   for (size_t s = 0; s < n_spans; s++) {
     size_t pos0 = fl_seq_rows(spans[s].seq), n = spans[s].n_rows;
     p->span[s] = spans[s];
-    p->span_first[s] = at;
     p->attn_span[s] = (fl_attn_span){ .pages = fl_seq_pages(spans[s].seq), .n_rows = pos0 + n,
                                       .q_first = at, .n_q = n };
     for (size_t i = 0; i < n; i++) {
