@@ -1,7 +1,8 @@
 #!/bin/sh
 # demo.sh - trains a fleet on the four documents of fixtures/embedded with the small model that was
 # made for them, asks it, and counts right answers beside the bare model and documents in context.
-# Takes about three minutes on two cores. $FLOTILLA is the program, $DEMO_FLEET the folder.
+# Takes about three minutes on two cores. In a terminal the dashboard shows the training; leaving it
+# early does no harm. $FLOTILLA is the program, $DEMO_FLEET the folder.
 set -eu
 cd "$(dirname "$0")/.."
 flotilla=${FLOTILLA:-build/flotilla}
@@ -15,9 +16,17 @@ if [ -e "$fleet/fleet.json" ]; then
   say "$fleet is there already; remove it to train anew"
 else
   say "training: four documents, three cartridges of 100 rows in memory at a time, rotating"
-  "$flotilla" train "$fleet" --model $data/model.gguf --docs $data/docs --rounds "$rounds" \
+  dashboard=
+  if [ -t 0 ] && [ -t 1 ]; then dashboard='--tui --leave'; fi
+  # shellcheck disable=SC2086  # a word list
+  "$flotilla" train "$fleet" $dashboard --model $data/model.gguf --docs $data/docs --rounds "$rounds" \
     --p 100 --budget 3 --rotate-every 8 --accum 8 --p-iso 1 --chunk-min 64 --chunk-max 160 \
     --embed-chunk 48 --lr 3e-2 --replay 4 --eval-every 250 --save-every 50
+  if [ -n "$dashboard" ] && ! "$flotilla" watch --once --json "$fleet" | grep -q '"state":"done"'
+  then
+    say "the training goes on without the dashboard; the questions come when it has ended"
+    "$flotilla" watch --headless "$fleet" | grep -E --line-buffered ' (held-out|saved|end)[ :]'
+  fi
 fi
 
 while read -r question; do

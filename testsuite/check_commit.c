@@ -246,6 +246,7 @@ Suite *suite_commit(void);
 Suite *suite_commit(void) {
   Suite *s = suite_create("commit");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, a_commit_replaces_a_generation);
   tcase_add_test(t, a_crash_leaves_one_whole_generation);

@@ -218,6 +218,7 @@ Suite *suite_control_socket(void);
 Suite *suite_control_socket(void) {
   Suite *s = suite_create("control_socket");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, a_request_and_a_reply);
   tcase_add_test(t, only_the_owner_may_connect);

@@ -144,6 +144,7 @@ Suite *suite_given(void);
 Suite *suite_given(void) {
   Suite *s = suite_create("given");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_test(t, every_pass_uses_each_once);
   suite_add_tcase(s, t);
   t = tcase_create("model");

@@ -159,6 +159,7 @@ Suite *suite_kept(void);
 Suite *suite_kept(void) {
   Suite *s = suite_create("kept");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, fleet_setup, fleet_teardown);
   tcase_add_test(t, a_line_comes_back_to_the_bit);
   tcase_add_test(t, the_last_ones_are_kept_and_come_back);

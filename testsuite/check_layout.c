@@ -70,6 +70,17 @@ START_TEST(clipping) {
 }
 END_TEST
 
+START_TEST(texts_that_collide_are_counted) {
+  fl_canvas c = canvas(10, 1);
+  fl_fill(&c, (fl_rect){0, 0, 10, 1}, ST_FRAME, 0x2500);
+  fl_put(&c, 0, 0, ST_TEXT, "ab cd"); /* over a frame: as it should be */
+  ck_assert_uint_eq(c.collisions, 0);
+  fl_put(&c, 1, 0, ST_TEXT, "xyz"); /* over b and c, not over the blank */
+  ck_assert_uint_eq(c.collisions, 2);
+  fl_canvas_release(&c);
+}
+END_TEST
+
 START_TEST(wide_glyphs) {
   fl_canvas c = canvas(6, 1);
   fl_put(&c, 0, 0, ST_TEXT, "\xE6\xBC\xA2\xE5\xAD\x97");
@@ -147,6 +158,7 @@ Suite *suite_layout(void) {
   TCase *t = tcase_create("Core");
   tcase_add_test(t, sweep);
   tcase_add_test(t, clipping);
+  tcase_add_test(t, texts_that_collide_are_counted);
   tcase_add_test(t, wide_glyphs);
   tcase_add_test(t, ascii_keeps_columns);
   tcase_add_test(t, fitting_ends_in_an_ellipsis);

@@ -248,6 +248,7 @@ Suite *suite_manifest(void);
 Suite *suite_manifest(void) {
   Suite *s = suite_create("manifest");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_test(t, round_trip);
   tcase_add_test(t, printing_is_stable);
   tcase_add_test(t, a_foreign_manifest_is_taken_and_its_members_kept);
@@ -255,6 +256,7 @@ Suite *suite_manifest(void) {
   tcase_add_test(t, generation_names);
   suite_add_tcase(s, t);
   t = tcase_create("errors");
+  tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, faults_are_refused, 0, sizeof faults / sizeof faults[0]);
   tcase_add_loop_test(t, faults_of_ours_are_refused, 0, sizeof ours / sizeof ours[0]);
   tcase_add_test(t, lack_of_memory_is_reported);

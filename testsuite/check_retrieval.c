@@ -258,6 +258,7 @@ Suite *suite_retrieval(void);
 Suite *suite_retrieval(void) {
   Suite *s = suite_create("retrieval");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, fleet_setup, fleet_teardown);
   tcase_add_test(t, pieces_of_a_document);
   tcase_add_test(t, centring_is_as_defined);

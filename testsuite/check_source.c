@@ -182,6 +182,7 @@ Suite *suite_source(void);
 Suite *suite_source(void) {
   Suite *s = suite_create("source");
   TCase *t = tcase_create("core");
+  tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, a_file_is_one_document);
   tcase_add_test(t, a_folder_in_byte_order);
@@ -189,6 +190,7 @@ Suite *suite_source(void) {
   tcase_add_test(t, a_byte_order_mark_is_no_text);
   suite_add_tcase(s, t);
   t = tcase_create("errors");
+  tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, refusals_name_the_file);
   tcase_add_test(t, too_large_is_refused);

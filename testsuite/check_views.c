@@ -146,6 +146,29 @@ START_TEST(overlays) {
 }
 END_TEST
 
+/* Every view, opened and not, at sizes from 20x5 to 400x120: no text over another. FL_SWEEP=1
+ * (make check-long) takes all of them, otherwise steps without a common factor. */
+START_TEST(no_text_lies_over_another) {
+  int step_w = getenv("FL_SWEEP") ? 1 : 19, step_h = getenv("FL_SWEEP") ? 1 : 7;
+  size_t bad = 0;
+  open_voyage();
+  for (int open = 0; open < 2; open++) {
+    app->fleet.open = app->chat.split = open;
+    for (uint32_t v = 0; v < FL_VIEWS; v++) {
+      fl_app_show(app, (fl_view_id)v);
+      for (int w = 20; w <= 400; w += step_w)
+        for (int h = 5; h <= 120; h += step_h) {
+          draw(w, h);
+          if (screen.collisions && ++bad <= 20)
+            printf("%s %dx%d: %zu glyphs over others%s\n", fl_tui_views[v], w, h, screen.collisions,
+                   open ? " (opened)" : "");
+        }
+    }
+  }
+  ck_assert_uint_eq(bad, 0);
+}
+END_TEST
+
 START_TEST(too_small) {
   open_voyage();
   golden("small-20x5", 20, 5);
@@ -472,6 +495,7 @@ Suite *suite_views(void) {
   tcase_add_test(t, pictures);
   tcase_add_test(t, pictures_in_ascii);
   tcase_add_test(t, overlays);
+  tcase_add_test(t, no_text_lies_over_another);
   tcase_add_test(t, too_small);
   tcase_add_test(t, a_document_opened);
   tcase_add_test(t, a_moment_of_the_past);
@@ -489,7 +513,7 @@ Suite *suite_views(void) {
   tcase_add_test(t, a_hostile_log);
   tcase_add_test(t, a_foreign_log);
   tcase_add_test(t, bad_arguments);
-  tcase_set_timeout(t, 120);
+  tcase_set_timeout(t, getenv("FL_SWEEP") ? 1800 : 120);
   suite_add_tcase(s, t);
   return s;
 }

@@ -21,6 +21,7 @@ tui_tests = \
 	testsuite/tui/live.sh \
 	testsuite/tui/restore.sh \
 	testsuite/tui/hostile.sh \
+	testsuite/tui/demo.sh \
 	testsuite/tui/disturb.sh \
 	testsuite/tui/schema.sh
 TESTS += $(tui_tests)

@@ -23,7 +23,8 @@ void fl_action_send(fl_app *a, const char *cmd, const char *key, double value) {
   fl_feed *f = fl_app_feed(a);
   fl_json *request = fl_json_object();
   bool ok = request && fl_json_set_str(request, "cmd", cmd);
-  if (ok && key) ok = fl_json_set_str(request, "key", key) && fl_json_set_num(request, "value", value);
+  if (ok && key)
+    ok = fl_json_set_str(request, "key", key) && fl_json_set_num(request, "value", value);
   if (!ok) {
     fl_json_free(request);
     request = NULL;

@@ -16,6 +16,7 @@ const fl_view *const fl_views[FL_VIEWS] = {&fl_view_fleet, &fl_view_loss, &fl_vi
 
 static const double message_s = 6;
 static const double speed_max = 65536;
+static const double leave_s = 8; /* long enough to see the last figures and to press a key */
 
 /* --- life ------------------------------------------------------------------------------------ */
 
@@ -32,13 +33,13 @@ static int find_view(fl_app *a, const char *name, fl_err *err) {
       return FL_OK;
     }
   return fl_fail(err, FL_EUSAGE,
-                 "--view %s: there is no such view; give fleet, loss, retrieval, chat, study or cost",
-                 name);
+                 "--view %s: there is no such view; give fleet, loss, retrieval, chat, study or "
+                 "cost", name);
 }
 
 int fl_app_init(fl_app *a, const fl_tui_options *opt, fl_err *err) {
   *a = (fl_app){.fleet.selected = FL_NONE, .loss = {.fit = true, .cursor = NAN}, .speed = 1,
-                .retrieval = {.selected = SIZE_MAX}, .now = NAN};
+                .retrieval = {.selected = SIZE_MAX}, .now = NAN, .leave = opt->leave};
   if (opt->n_fleets < 1 || opt->n_fleets > FL_FEEDS_MAX)
     return fl_fail(err, FL_EUSAGE, "watch: give 1 to %d fleet folders", FL_FEEDS_MAX);
   fl_settings_default(&a->settings);
@@ -52,7 +53,6 @@ int fl_app_init(fl_app *a, const fl_tui_options *opt, fl_err *err) {
     if (rc != FL_OK) return fl_fail(err, rc, "watch: no memory for %s", opt->fleets[i]);
     a->n_feeds++;
   }
-  a->compare = a->n_feeds > 1;
   if (opt->speed > 0) {
     a->speed = opt->speed;
     a->playing = true;
@@ -123,6 +123,25 @@ static bool play(fl_app *a, double dt) {
   return f->cursor != before || !a->playing;
 }
 
+/* Leaves when its time has come; true when the count of seconds changes. */
+static bool leave_by_itself(fl_app *a, double mono) {
+  fl_feed_state st = fl_feed_status(fl_app_feed(a));
+  bool ended = st == FL_FEED_DONE || st == FL_FEED_STOPPED || st == FL_FEED_FAILED ||
+               st == FL_FEED_DEAD;
+  if (!a->leave || !ended) {
+    a->leave_at = 0;
+    return false;
+  }
+  if (a->leave_at <= 0) a->leave_at = mono + leave_s;
+  if (mono >= a->leave_at) a->quit = true;
+  return true;
+}
+
+int fl_app_leaves_in(const fl_app *a) {
+  double left = a->leave_at - fl_now_s();
+  return a->leave_at <= 0 ? 0 : left > 1 ? (int)ceil(left) : 1;
+}
+
 bool fl_app_tick(fl_app *a, double seconds, bool *more) {
   double mono = fl_now_s();
   bool changed = false;
@@ -138,6 +157,7 @@ bool fl_app_tick(fl_app *a, double seconds, bool *more) {
   changed |= fl_action_poll(a);
   changed |= fl_retrieval_poll(a);
   changed |= fl_chat_poll(a);
+  changed |= leave_by_itself(a, mono);
   if (a->message[0] && mono > a->message_until) {
     a->message[0] = '\0';
     changed = true;
@@ -300,7 +320,9 @@ bool fl_app_field_takes(const fl_edit *field, bool focus, uint32_t cp) {
 }
 
 void fl_app_key(fl_app *a, const fl_key *k) {
-  if (k->code == FL_KEY_RESIZE || fl_overlay_key(a, k)) return;
+  if (k->code == FL_KEY_RESIZE) return;
+  if (a->leave_at > 0) a->leave = false; /* somebody looks at it */
+  if (fl_overlay_key(a, k)) return;
   if (a->prompt != FL_ASK_NOTHING && k->code != FL_KEY_MOUSE) {
     prompt_key(a, k);
     return;
@@ -308,7 +330,8 @@ void fl_app_key(fl_app *a, const fl_key *k) {
   if (k->code == FL_KEY_MOUSE && fl_chrome_mouse(a, k)) return;
   const fl_view *v = fl_views[a->view];
   if (k->code == FL_KEY_TAB) fl_app_show(a, (fl_view_id)((a->view + 1) % FL_VIEWS));
-  else if (k->code == FL_KEY_BACK_TAB) fl_app_show(a, (fl_view_id)((a->view + FL_VIEWS - 1) % FL_VIEWS));
+  else if (k->code == FL_KEY_BACK_TAB)
+    fl_app_show(a, (fl_view_id)((a->view + FL_VIEWS - 1) % FL_VIEWS));
   else if (v->key(a, k)) return;
   else if (k->code == FL_KEY_F) function_key(a, k->cp);
   else if (k->code == FL_KEY_CHAR && !(v->typing && v->typing(a, k->cp))) character(a, k->cp);

@@ -95,7 +95,8 @@ typedef struct fl_app {
 
   bool playing;
   double speed, play_t, last_tick;
-  bool compare; /* loss: curves of all fleets */
+  bool leave;      /* by itself, some seconds after the run's end */
+  double leave_at; /* fl_now_s(); 0: the run goes on */
 
   fl_link command;
   char command_name[64];
@@ -136,13 +137,15 @@ void fl_app_key(fl_app *a, const fl_key *k);
 void fl_app_show(fl_app *a, fl_view_id view);
 /* Draws the whole screen at the canvas's size. */
 void fl_app_draw(fl_app *a, fl_canvas *c);
+/* Whole seconds until it leaves by itself; 0: it does not. */
+int fl_app_leaves_in(const fl_app *a);
 /* Seconds until something moves by itself. */
 double fl_app_patience(const fl_app *a);
 
 static inline fl_feed *fl_app_feed(fl_app *a) { return &a->feed[a->current]; }
 static inline fl_snapshot *fl_app_snap(fl_app *a) { return &a->feed[a->current].snap; }
 
-/* Whether a focused field takes `cp`: while it is empty, the digits still switch views and ? helps. */
+/* Whether a focused field takes `cp`: while it is empty, digits still switch views and ? helps. */
 bool fl_app_field_takes(const fl_edit *field, bool focus, uint32_t cp);
 
 /* A line for the status row; stays for a few seconds. */
@@ -176,6 +179,15 @@ bool fl_chat_poll(fl_app *a);
 /* view_fleet.c, used by other views: the selected document, NULL if there is none. */
 fl_doc *fl_fleet_selected(fl_app *a);
 void fl_fleet_search(fl_app *a, int direction);
+
+/* document.c: where a document is, as a mark; one document in a frame. */
+typedef struct fl_mark {
+  uint32_t cp;
+  fl_style style;
+  const char *word;
+} fl_mark;
+fl_mark fl_residency_glyph(fl_residency r);
+void fl_document_draw(fl_app *a, fl_canvas *c, fl_rect frame);
 /* A strip of `cols` cells that shows which parts of a document were studied how often. */
 void fl_coverage_strip(fl_canvas *c, int x, int y, int cols, const fl_doc *d);
 /* The wish for the layout. */

@@ -35,6 +35,7 @@ void fl_canvas_clear(fl_canvas *c) {
   for (size_t i = 0; i < n; i++) c->cells[i] = blank;
   c->clip = (fl_rect){0, 0, c->w, c->h};
   c->cursor_x = c->cursor_y = -1;
+  c->collisions = 0;
 }
 
 void fl_canvas_clip(fl_canvas *c, fl_rect r) {
@@ -77,10 +78,11 @@ static void set_glyph(fl_canvas *c, int x, int y, fl_style st, const fl_glyph *g
   memcpy(cell->comb, c->ascii ? ascii.comb : g->comb, sizeof cell->comb);
   cell->style = (uint8_t)st;
   cell->width = (uint8_t)g->width;
+  cell->text = false;
   if (g->width == 2) {
     detach_halves(c, x + 1, y);
     *fl_canvas_at(c, x + 1, y) = (fl_cell){.cp = 0, .style = (uint8_t)st, .width = 0};
-    *cell = (fl_cell){g->cp, {g->comb[0], g->comb[1]}, (uint8_t)st, 2};
+    *cell = (fl_cell){g->cp, {g->comb[0], g->comb[1]}, (uint8_t)st, 2, false};
   }
 }
 
@@ -96,7 +98,12 @@ static int put_n(fl_canvas *c, int x, int y, fl_style st, const char *s, size_t 
   int used = 0;
   fl_glyph g;
   while (fl_text_next(&g, s, len, &at)) {
-    set_glyph(c, x + used, y, st, &g);
+    if (inside(c, x + used, y, g.width)) {
+      const fl_cell *old = fl_canvas_at(c, x + used, y);
+      if (old->text && old->cp != ' ') c->collisions++;
+      set_glyph(c, x + used, y, st, &g);
+      fl_canvas_at(c, x + used, y)->text = true;
+    }
     used += g.width;
   }
   return used;

@@ -21,6 +21,7 @@ typedef struct fl_cell {
   uint32_t cp; /* 0: right half of the wide glyph on its left */
   uint32_t comb[FL_COMBINING_MAX];
   uint8_t style, width;
+  bool text; /* part of a text, not of a frame, a bar or a curve */
 } fl_cell;
 
 typedef struct fl_canvas {
@@ -29,6 +30,7 @@ typedef struct fl_canvas {
   fl_rect clip;
   bool ascii;
   int cursor_x, cursor_y; /* where the terminal's cursor is to stand; -1: hidden */
+  size_t collisions;      /* glyphs of a text drawn over another's: a fault of the layout */
 } fl_canvas;
 
 /* w, h >= 1. On failure nothing changes. May be called again to change the size. */

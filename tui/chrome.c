@@ -112,8 +112,8 @@ static void idle_line(const fl_feed *f, char *out, size_t size) {
       break;
     case FL_FEED_DEAD:
       fl_fmt_u32(round, s->saved_round);
-      snprintf(out, size, "the trainer is gone; saved at round %s; `flotilla train --resume` goes on",
-               round);
+      snprintf(out, size, "the trainer is gone; saved at round %s; `flotilla train --resume` "
+               "goes on", round);
       break;
     case FL_FEED_QUIET:
       snprintf(out, size, "no end was logged and nobody answers; last event %s",
@@ -162,6 +162,11 @@ static void draw_status(fl_app *a, fl_canvas *c, fl_rect r) {
   if (a->message[0]) {
     fl_put_fit(c, 1, r.y, r.w - 2, a->message_is_error ? ST_BAD : ST_GOOD, a->message,
                strlen(a->message));
+    return;
+  }
+  if (fl_app_leaves_in(a)) {
+    fl_putf(c, 1, r.y, ST_BOLD, "The run has ended; this screen closes in %d s, any key keeps it.",
+            fl_app_leaves_in(a));
     return;
   }
   if (slider_shown(a, f)) {

@@ -22,8 +22,8 @@ static void put_glyph(fl_buf *out, const fl_cell *cell) {
 }
 
 static void rect(fl_buf *out, double x, double y, double w, double h, uint32_t rgb) {
-  fl_buf_printf(out, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" fill=\"#%06x\"/>\n", x, y, w,
-                h, rgb);
+  fl_buf_printf(out, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" fill=\"#%06x\"/>\n",
+                x, y, w, h, rgb);
 }
 
 static void braille(fl_buf *out, double x, double y, uint32_t dots, uint32_t rgb) {
@@ -99,7 +99,8 @@ void fl_export_svg(fl_buf *out, const fl_canvas *c) {
   fl_buf_printf(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                 "viewBox=\"0 0 %d %d\">\n<title>flotilla watch</title>\n"
-                "<g font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"%d\">\n",
+                "<g font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" "
+                "font-size=\"%d\">\n",
                 w, h, w, h, FONT);
   rect(out, 0, 0, w, h, 0x141414);
   for (int y = 0; y < c->h; y++)

@@ -77,7 +77,8 @@ static void run_line(fl_buf *out, const fl_feed *f, const fl_rec_run *r) {
     fl_buf_puts(out, parts[i].before);
     fl_text_clean(out, s, fl_text_fit(s, n, 80), false);
   }
-  fl_buf_printf(out, ", %s threads, %s documents", fl_fmt_u32(a, r->threads), fl_fmt_u32(b, r->docs));
+  fl_buf_printf(out, ", %s threads, %s documents", fl_fmt_u32(a, r->threads),
+                fl_fmt_u32(b, r->docs));
   fl_buf_printf(out, ", budget %s, rounds %s", fl_fmt_u32(a, r->budget), fl_fmt_u32(b, r->rounds));
 }
 

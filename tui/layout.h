@@ -1,5 +1,5 @@
 /* layout.h - where everything stands: a pure function of the size, the view and two wishes. No pane
- * overlaps another and none leaves the screen, at any size (testsuite/check_layout.c sweeps them). */
+ * overlaps another and none leaves the screen, at any size (check_layout.c sweeps them). */
 #ifndef FL_TUI_LAYOUT_H
 #define FL_TUI_LAYOUT_H
 

@@ -9,6 +9,7 @@ tui_libfltui_a_SOURCES = \
 	tui/canvas.c tui/canvas.h \
 	tui/chrome.c \
 	tui/control.c tui/control.h \
+	tui/document.c \
 	tui/edit.c tui/edit.h \
 	tui/export.c tui/export.h \
 	tui/feed.c tui/feed.h \
@@ -34,9 +35,3 @@ tui_libfltui_a_SOURCES = \
 	tui/view_study.c \
 	tui/watch.c
 TUI_LIBS = tui/libfltui.a $(NCURSES_LIBS)
-
-# The dashboard alone, for its tests.
-noinst_PROGRAMS += tui/watch_main
-tui_watch_main_SOURCES = tui/watch_main.c
-tui_watch_main_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
-tui_watch_main_LDADD = $(TUI_LIBS) $(BASE_LIBS)

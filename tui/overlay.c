@@ -1,4 +1,4 @@
-/* overlay.c - what lies over a view: help, the control menu, settings, the question before a stop. */
+/* overlay.c - what lies over a view: help, the control menu, settings, the question at a stop. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -149,8 +149,9 @@ static bool number_slow(double *out, fl_slice v) {
 }
 
 bool fl_scan_number(double *out, fl_slice v) {
-  static const double ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  static const double ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
   const char *p = v.p, *end = v.p + v.n;
   bool negative = p < end && *p == '-';
   if (negative) p++;
@@ -176,7 +177,8 @@ bool fl_scan_number(double *out, fl_slice v) {
   }
   if (p != end) return false;
   /* Both factors exact, one rounding (Clinger's fast path). */
-  if (digits > 18 || mantissa > (1ull << 53) || scale < -22 || scale > 22) return number_slow(out, v);
+  if (digits > 18 || mantissa > (1ull << 53) || scale < -22 || scale > 22)
+    return number_slow(out, v);
   double value = (double)mantissa;
   value = scale < 0 ? value / ten[-scale] : value * ten[scale];
   *out = negative ? -value : value;

@@ -60,7 +60,8 @@ void fl_settings_load(fl_settings *s) {
   fl_buf text = {0};
   if (path && fl_fs_read(&text, path, FILE_MAX, NULL) == FL_OK && text.data) {
     char *state = NULL;
-    for (char *line = strtok_r(text.data, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+    char *line = strtok_r(text.data, "\n", &state);
+    for (; line; line = strtok_r(NULL, "\n", &state)) {
       char *space = strchr(line, ' ');
       if (!space || line[0] == '#') continue;
       *space = '\0';

@@ -1,6 +1,6 @@
 /* settings.h - what the dashboard remembers between two calls, in
- * $XDG_CONFIG_HOME/flotilla/watch.conf (~/.config without the variable): "name value" lines; unknown
- * names and bad values are ignored, so that versions can share the file. */
+ * $XDG_CONFIG_HOME/flotilla/watch.conf (~/.config without the variable): "name value" lines;
+ * unknown names and bad values are ignored, so that versions can share the file. */
 #ifndef FL_TUI_SETTINGS_H
 #define FL_TUI_SETTINGS_H
 

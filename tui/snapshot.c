@@ -78,8 +78,8 @@ static int need_doc(fl_snapshot *s, uint32_t id, fl_doc **out) {
   if ((s->n_docs + 1) * 2 > s->hash_size && grow_hash(s) != FL_OK) return FL_ENOMEM;
   fl_doc *d = &s->doc[s->n_docs];
   *d = (fl_doc){.id = id, .tokens = FL_NONE, .rows = FL_NONE, .steps = FL_NONE, .loss = NAN,
-                .alone = NAN, .composed = NAN, .held_round = FL_NONE, .last_round = FL_NONE, .last_t = NAN,
-                .last_study = FL_NONE};
+                .alone = NAN, .composed = NAN, .held_round = FL_NONE, .last_round = FL_NONE,
+                .last_t = NAN, .last_study = FL_NONE};
   s->doc_hash[slot_of(s, id)] = (uint32_t)++s->n_docs;
   *out = d;
   return FL_OK;

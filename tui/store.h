@@ -156,8 +156,8 @@ typedef struct fl_rec_end {
 
 /* NULL-terminated; entry 0 is "" for an unknown word. */
 extern const char *const fl_study_kinds[], *const fl_rejections[], *const fl_save_reasons[],
-    *const fl_answer_arms[], *const fl_end_states[], *const fl_doc_states[], *const fl_event_names[],
-    *const fl_control_cmds[], *const fl_control_keys[];
+    *const fl_answer_arms[], *const fl_end_states[], *const fl_doc_states[],
+    *const fl_event_names[], *const fl_control_cmds[], *const fl_control_keys[];
 
 typedef struct fl_tick {
   double t;          /* seconds since 1970; never decreasing (a clock set back is held) */

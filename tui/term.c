@@ -177,9 +177,8 @@ void fl_term_size(const fl_term *t, int *w, int *h) {
 
 static attr_t attributes(const fl_term *t, const fl_look *l) {
   /* reversal stands for a background that 8 and 16 colours do not set */
-  uint8_t bits = t->colors == 0 ? l->mono
-                 : t->colors == 256 && l->bg256 >= 0 ? (uint8_t)(l->attr & ~(FL_ATTR_REVERSE | FL_ATTR_UNDERLINE))
-                                                     : l->attr;
+  unsigned bits = t->colors == 0 ? l->mono : l->attr;
+  if (t->colors == 256 && l->bg256 >= 0) bits &= ~(unsigned)(FL_ATTR_REVERSE | FL_ATTR_UNDERLINE);
   attr_t a = A_NORMAL;
   if (bits & FL_ATTR_BOLD) a |= A_BOLD;
   if (bits & FL_ATTR_DIM) a |= A_DIM;

@@ -1,8 +1,8 @@
 /* term.h - the terminal. term.c and input.c are the only files that include curses.
  *
  * Whatever ends the process, the terminal is given back as it was: on return by fl_term_close, on a
- * signal that asks to leave by the caller (fl_term_signal tells), on a crash by a handler that writes
- * a string made beforehand. Only SIGKILL cannot be met.
+ * signal that asks to leave by the caller (fl_term_signal tells), on a crash by a handler that
+ * writes a string made beforehand. Only SIGKILL cannot be met.
  */
 #ifndef FL_TUI_TERM_H
 #define FL_TUI_TERM_H

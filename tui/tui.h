@@ -32,6 +32,7 @@ typedef struct fl_tui_options {
   bool json;                 /* with once: one JSON object; headless: the facts as JSON lines */
   const char *view;          /* "fleet" "loss" "retrieval" "chat" "study" "cost"; NULL: as last */
   double speed;              /* > 0: play the log from its beginning at this speed */
+  bool leave;                /* some seconds after the run's end, unless a key is pressed */
   bool wait;                 /* a fleet folder may not exist yet: wait for it */
   FILE *out;                 /* for headless and once; borrowed */
 } fl_tui_options;

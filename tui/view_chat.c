@@ -106,9 +106,10 @@ static void put_logged(fl_app *a, pen *p) {
   size_t n = f->snap.n_answers, shown = n < FL_DETAILS / 2 ? n : FL_DETAILS / 2;
   char line[400];
   if (n == 0) {
-    put_line(p, ST_DIM, 0, fl_action_live(a)
-                               ? "Ask something about the documents; the newest saved state answers."
-                               : "Nothing runs on this fleet now, and its log holds no answers. "
+    bool live = fl_action_live(a);
+    put_line(p, ST_DIM, 0, live ? "Ask something about the documents; what was learnt so far "
+                                  "answers."
+                                : "Nothing runs on this fleet now, and its log holds no answers. "
                                  "`flotilla chat` or `flotilla serve` answers from it.");
     return;
   }
@@ -151,11 +152,13 @@ static void draw(fl_app *a, fl_canvas *c) {
   const fl_rect *pane = a->layout.pane;
   fl_chat_state *st = &a->chat;
   bool split = pane[FL_PANE_SIDE].w > 0;
-  draw_transcript(a, c, pane[FL_PANE_MAIN], split ? "With the fleet" : "Chat with the fleet", false);
+  const char *title = split ? "With the fleet" : "Chat with the fleet";
+  draw_transcript(a, c, pane[FL_PANE_MAIN], title, false);
   if (split) draw_transcript(a, c, pane[FL_PANE_SIDE], "The bare model", true);
   fl_canvas_clip(c, pane[FL_PANE_LOWER]);
-  fl_rect r = fl_frame(c, pane[FL_PANE_LOWER], st->focus ? "Enter asks, Esc leaves the field"
-                                                         : "i or Enter: ask    F7: bare answer beside");
+  title = st->focus ? "Enter asks, Esc leaves the field"
+                    : "i or Enter: ask    F7: bare answer beside";
+  fl_rect r = fl_frame(c, pane[FL_PANE_LOWER], title);
   fl_canvas_clip(c, r);
   fl_edit_draw(&st->input, c, r.x + 1, r.y, r.w - 2, st->focus);
 }

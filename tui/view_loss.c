@@ -11,8 +11,8 @@
 /* settings.curves */
 enum { SHOW_FLEET, SHOW_ONE, SHOW_WORST, SHOW_RUNS, SHOW_MODES };
 
-static const char *const mode_names[] = {"the fleet", "the selected document", "the worst documents",
-                                         "all runs"};
+static const char *const mode_names[] = {"the fleet", "the selected document",
+                                         "the worst documents", "all runs"};
 
 typedef struct curve {
   const fl_series *series;

@@ -89,7 +89,8 @@ static void explain(const fl_json *j, char *out, size_t size) {
   verdict v = judge(j);
   fl_json_get_num(j, "floor", &floor_);
   if (v.n_chosen == 0) {
-    snprintf(out, size, "Took none: no document reaches the floor of %s.", fl_fmt_num(a, floor_, 2));
+    fl_fmt_num(a, floor_, 2);
+    snprintf(out, size, "Took none: no document reaches the floor of %s.", a);
     return;
   }
   fl_fmt_num(a, v.lowest_chosen, 3);
@@ -239,13 +240,13 @@ bool fl_retrieval_poll(fl_app *a) {
   return changed;
 }
 
+/* Among the recent queries; above the newest stands what was typed. */
 static void move(fl_app *a, int direction) {
   fl_retrieval_state *st = &a->retrieval;
-  size_t n = recent_count(a);
-  if (direction < 0) st->selected = st->selected == SIZE_MAX || st->selected == 0 ? SIZE_MAX
-                                                                                  : st->selected - 1;
-  else if (n) st->selected = st->selected == SIZE_MAX ? 0 : st->selected + 1 < n ? st->selected + 1
-                                                                                 : n - 1;
+  size_t n = recent_count(a), at = st->selected;
+  if (direction < 0) st->selected = at == SIZE_MAX || at == 0 ? SIZE_MAX : at - 1;
+  else if (n && at == SIZE_MAX) st->selected = 0;
+  else if (n) st->selected = at + 1 < n ? at + 1 : n - 1;
 }
 
 static bool typing_key(fl_app *a, const fl_key *k) {

@@ -61,8 +61,8 @@ static void wait_for(loop *l, double seconds) {
   for (size_t i = 0; i < sizeof links / sizeof *links; i++)
     if (links[i]->state == FL_LINK_WAITING)
       fd[n++] = (struct pollfd){.fd = links[i]->fd, .events = fl_link_events(links[i])};
-  if (poll(fd, n, (int)ceil(seconds * 1000)) > 0 && (fd[0].revents & (POLLHUP | POLLERR | POLLNVAL)))
-    l->hung_up = true;
+  int ready = poll(fd, n, (int)ceil(seconds * 1000));
+  if (ready > 0 && (fd[0].revents & (POLLHUP | POLLERR | POLLNVAL))) l->hung_up = true;
 }
 
 static bool clock_moves(const fl_app *a) {

@@ -31,6 +31,8 @@ static const opt_spec input_specs[] = {
     .help = "train on the conversations that flotilla study wrote" },
   { .name = "tui", .type = OPT_ON, .offset = offsetof(train_args, tui),
     .help = "show the dashboard while training" },
+  { .name = "leave", .type = OPT_ON, .offset = offsetof(train_args, leave),
+    .help = "with --tui: leave it when the training has ended" },
   { 0 }
 };
 static const opt_group groups[] = {

@@ -8,7 +8,7 @@
 typedef struct watch_args {
   common_args common;
   int color;
-  bool ascii, no_mouse, headless, once, wait;
+  bool ascii, no_mouse, headless, once, wait, leave;
   const char *view;
   double speed;
 } watch_args;
@@ -27,6 +27,8 @@ static const opt_spec specs[] = {
     .help = "play the log from its beginning at X times real time; 0: live" },
   { .name = "wait", .letter = 'w', .type = OPT_ON, .offset = offsetof(watch_args, wait),
     .help = "the folder may not exist yet" },
+  { .name = "leave", .type = OPT_ON, .offset = offsetof(watch_args, leave),
+    .help = "leave some seconds after the run has ended, unless a key is pressed" },
   { .name = "color", .type = OPT_CHOICE, .meta = "HOW", .choices = color_names,
     .offset = offsetof(watch_args, color), .help = "colours" },
   { .name = "ascii", .type = OPT_ON, .offset = offsetof(watch_args, ascii),
@@ -47,7 +49,7 @@ static int run(const opt_parsed *p, fl_err *err) {
                        .color = (fl_tui_color)a->color, .ascii = a->ascii,
                        .no_mouse = a->no_mouse, .headless = a->headless, .once = a->once,
                        .json = a->common.json, .view = a->view, .speed = a->speed,
-                       .wait = a->wait, .out = stdout };
+                       .wait = a->wait, .leave = a->leave, .out = stdout };
   return fl_tui_watch(&o, err);
 }
 

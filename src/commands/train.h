@@ -14,7 +14,7 @@ typedef struct train_args {
   engine_args engine;
   fl_train_options train;
   opt_list docs, remove, redo;
-  bool recursive, resume, update, tui;
+  bool recursive, resume, update, tui, leave;
   const char *merge, *study;
 } train_args;
 

@@ -81,8 +81,8 @@ static int result_of(int status, const char *log_path, fl_err *err) {
   return fl_fail(err, code, "%s", sentence ? line + sizeof prefix - 1 : log_path);
 }
 
-static int watch(const char *dir, fl_err *err) {
-  fl_tui_options o = { .fleets = &dir, .n_fleets = 1, .wait = true };
+static int watch(const char *dir, bool leave, fl_err *err) {
+  fl_tui_options o = { .fleets = &dir, .n_fleets = 1, .wait = true, .leave = leave };
   return fl_tui_watch(&o, err);
 }
 
@@ -115,7 +115,7 @@ int train_detached(train_args *a, const char *dir, const fl_source_list *docs, f
   if (pid == 0) train_in_child(a, dir, docs, log_fd);
   signals_catch();
   wait_for_start(pid, events, before, &ended, &status);
-  if (!ended) watched = watch(dir, err);
+  if (!ended) watched = watch(dir, a->leave, err);
   if (!ended) ended = waitpid(pid, &status, WNOHANG) == pid;
   if (ended) {
     rc = result_of(status, log_path, err);

@@ -62,5 +62,5 @@ expect 'is not a regular file'
 keys q; expect_dead q
 rm "$events"
 
-"$watch" "$work/no-such-fleet" 2>"$work/error" && fail "a missing folder is no error"
+$watch "$work/no-such-fleet" 2>"$work/error" && fail "a missing folder is no error"
 grep -q 'no-such-fleet: no such fleet folder' "$work/error" || fail "$(cat "$work/error")"

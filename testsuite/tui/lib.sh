@@ -3,7 +3,7 @@
 set -u
 command -v tmux >/dev/null || { echo "tmux is not installed"; exit 77; }
 build=$(dirname "$FLOTILLA")
-watch="$build/tui/watch_main"
+watch="$FLOTILLA watch"
 log=$FIXTURES/events/voyage.jsonl
 golden=$SRCDIR/testsuite/tui/golden
 work=$(mktemp -d)

@@ -10,10 +10,10 @@ fleet=$work/fleet
 "$FLOTILLA" ask "$fleet" 'Who keeps the lighthouse?' >"$work/answer" ||
   { echo "FAIL: the question failed"; exit 1; }
 EVENTS_LOG=$fleet/events.jsonl CK_RUN_SUITE=schema "$build/testsuite/check_tui" || exit 1
-"$watch" --headless "$fleet" >"$work/lines" || { echo "FAIL: the line mode failed"; exit 1; }
+$watch --headless "$fleet" >"$work/lines" || { echo "FAIL: the line mode failed"; exit 1; }
 for what in 'run: train with' 'study .*:' 'round 4/4 ' 'rotation: out ' 'held-out ' 'saved: round 4' \
   'index: ' 'retrieve: Who keeps' 'answer: ' 'end: done, round 4'; do
   grep -q "$what" "$work/lines" || { echo "FAIL: no line \"$what\" in:"; cat "$work/lines"; exit 1; }
 done
-"$watch" --once --json "$fleet" | grep -q '"state":"done","t":.*"round":4,"rounds":4' ||
-  { echo "FAIL: $("$watch" --once --json "$fleet")"; exit 1; }
+$watch --once --json "$fleet" | grep -q '"state":"done","t":.*"round":4,"rounds":4' ||
+  { echo "FAIL: $($watch --once --json "$fleet")"; exit 1; }
