@@ -386,16 +386,16 @@ typedef struct loss_block {
   const size_t *rows;
   const fl_target_row *targets;
   float scale;
-  double loss[LOSS_ROWS];
+  double *losses;
 } loss_block;
 
 static void loss_rows_fn(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  loss_block *b = (loss_block *)(uintptr_t)ctx; /* the per-row results are its only mutable part */
+  const loss_block *b = ctx;
   const fl_hparams *hp = &p->model->hp;
   for (size_t i = first; i < end; i++) {
     const float *y = p->loss_logits + i * hp->n_vocab;
     float *dy = p->loss_dlogits + i * hp->n_vocab;
-    b->loss[i] = fl_distill_row(p->model->kern, dy, y, hp->n_vocab, &b->targets[i], b->scale);
+    b->losses[i] = fl_distill_row(p->model->kern, dy, y, hp->n_vocab, &b->targets[i], b->scale);
     if (hp->logit_softcap != 0)
       fl_softcap_bwd(p->model->kern, dy, dy, y, hp->n_vocab, hp->logit_softcap);
   }
@@ -409,23 +409,21 @@ static void loss_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t
                    p->model->weights.out_norm, 1, d, d, d, d, p->model->hp.rms_eps, false);
 }
 
-double fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
-                    float scale) {
+void fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
+                  float scale, double *losses) {
   const fl_hparams *hp = &p->model->hp;
-  double total = 0;
   memset(p->dx, 0, p->n_rows * hp->d_model * sizeof *p->dx);
   for (size_t at = 0; at < n; at += p->loss_rows) {
     size_t take = n - at < p->loss_rows ? n - at : p->loss_rows;
-    loss_block b = { .rows = rows + at, .targets = targets + at, .scale = scale };
+    const loss_block b = { .rows = rows + at, .targets = targets + at, .scale = scale,
+                           .losses = losses + at };
     fl_pass_hidden(p, b.rows, take, p->out_h);
     head_forward(p, p->loss_logits, p->out_h, take);
     fl_pass_rows(p, loss_rows_fn, &b, take, 4 * hp->n_vocab);
     fl_matmul_dx(p->model->weights.head, p->team, p->dh, hp->d_model, p->loss_dlogits, hp->n_vocab,
                  take, false, p->scratch);
     fl_pass_rows(p, loss_norm_bwd_rows, &b, take, 4 * hp->d_model);
-    for (size_t i = 0; i < take; i++) total += b.loss[i];
   }
-  return total;
 }
 
 /* ---- backward ---- */

@@ -63,10 +63,10 @@ void fl_pass_logits(fl_pass *p, const size_t *rows, size_t n, float *logits);
 /* out [n, d_model]: hidden state after the final norm. */
 void fl_pass_hidden(fl_pass *p, const size_t *rows, size_t n, float *out);
 
-/* Training. Returns the sum over the rows of the distillation loss (not scaled) and keeps the
- * gradient of `scale` x that sum for the backward. rows ascending, at most max_out_rows. */
-double fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
-                    float scale);
+/* Training. losses [n] = the distillation loss of each row (not scaled); keeps the gradient of
+ * `scale` x their sum for the backward. rows ascending, at most max_out_rows. */
+void fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
+                  float scale, double *losses);
 
 /* Where the gradient of a span's prefix rows goes: consecutive parts from row 0 on. The first `skip`
  * rows of a part get none (frozen). dk[layer], dv[layer]: [n_rows - skip, kv_heads, head_dim], += ;

@@ -36,6 +36,7 @@ struct fl_stepper {
   const fl_cartridge **part;  /* [max_parts] */
   size_t *row;                /* [max_sup] */
   fl_target_row *target;      /* [max_sup] */
+  double *row_loss;           /* [max_sup] */
 };
 
 /* One call's arguments. */
@@ -67,8 +68,9 @@ static int alloc_scratch(fl_stepper *s, fl_err *err) {
   s->part = fl_calloc(l->max_parts, sizeof *s->part);
   s->row = fl_calloc(l->max_sup, sizeof *s->row);
   s->target = fl_calloc(l->max_sup, sizeof *s->target);
+  s->row_loss = fl_calloc(l->max_sup, sizeof *s->row_loss);
   if (!s->prefix || !s->seq || !s->span || !s->grad_span || !s->grad_part || !s->part || !s->row ||
-      !s->target)
+      !s->target || !s->row_loss)
     return fl_fail(err, FL_ENOMEM, "out of memory for a training step; lower --accum");
   return FL_OK;
 }
@@ -123,6 +125,7 @@ void fl_stepper_free(fl_stepper *s) {
   fl_free(s->part);
   fl_free(s->row);
   fl_free(s->target);
+  fl_free(s->row_loss);
   fl_free(s);
 }
 
@@ -285,13 +288,25 @@ static void gather_grads(const job *j, size_t first, size_t n) {
   }
 }
 
+/* Row by row within a conversation, conversation by conversation: the same sum however they were
+ * grouped. */
+static void add_losses(job *j, size_t first, size_t n) {
+  const double *row = j->s->row_loss;
+  for (size_t i = 0; i < n; i++) {
+    double loss = 0;
+    for (size_t r = 0; r < j->convs[first + i].conv->targets.n_rows; r++) loss += *row++;
+    j->loss += loss;
+  }
+}
+
 static int run_group(job *j, size_t first, size_t n) {
   fl_stepper *s = j->s;
   int rc = fork_spans(j, first, n);
   if (rc == FL_OK) rc = fl_pass_forward(s->pass, s->span, n, j->err);
   if (rc == FL_OK) {
     const size_t n_sup = gather_targets(j, first, n);
-    j->loss += fl_pass_loss(s->pass, s->row, s->target, n_sup, j->scale);
+    fl_pass_loss(s->pass, s->row, s->target, n_sup, j->scale, s->row_loss);
+    add_losses(j, first, n);
     if (j->backward) {
       gather_grads(j, first, n);
       fl_pass_backward(s->pass, s->grad_span);
