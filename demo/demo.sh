@@ -43,6 +43,6 @@ END
 say "the same question four ways"
 "$flotilla" ask "$fleet" 'Who is the architect of Calcove Bakery?' --rag-floor 0.2 --compare
 
-say "80 questions: the model alone, the document in context, its cartridge, cartridges by retrieval"
+say "80 questions: the model alone, the document in context, retrieved text, its cartridge, cartridges by retrieval"
 "$flotilla" eval "$fleet" --questions $data/questions.json \
-  --arms bare,context,oracle,retrieved --rag-docs 1
+  --arms bare,context,text,text4,oracle,retrieved --rag-docs 1 --against context

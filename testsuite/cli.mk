@@ -5,7 +5,18 @@ cli_tests = \
 	testsuite/cli/info.sh \
 	testsuite/cli/gates.sh \
 	testsuite/cli/train.sh \
+	testsuite/cli/eval.sh \
 	testsuite/cli/refuse.sh \
 	testsuite/cli/detached.sh
 TESTS += $(cli_tests)
 EXTRA_DIST += testsuite/cli/lib.sh $(cli_tests)
+
+# eval's parts, without a fleet
+check_PROGRAMS += testsuite/check_eval
+TESTS += testsuite/check_eval
+testsuite_check_eval_SOURCES = testsuite/check_eval.c testsuite/suite.h testsuite/scratch.h \
+	testsuite/model_util.h \
+	src/commands/eval_html.c src/commands/eval_questions.c src/commands/eval_score.c \
+	src/commands/eval_stats.c src/commands/eval_threshold.c
+testsuite_check_eval_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -Wno-missing-prototypes
+testsuite_check_eval_LDADD = $(FLEET_LIBS) $(CHECK_LIBS)

@@ -15,9 +15,15 @@ flotilla_SOURCES = \
 	src/commands/cmd_watch.c \
 	src/commands/command.h src/commands/commands.c \
 	src/commands/engine.c src/commands/engine.h \
-	src/commands/eval.h \
+	src/commands/eval.h src/commands/eval_bench.h \
+	src/commands/eval_html.c \
+	src/commands/eval_prefix.c \
 	src/commands/eval_questions.c \
 	src/commands/eval_run.c \
+	src/commands/eval_score.c src/commands/eval_score.h \
+	src/commands/eval_stats.c src/commands/eval_stats.h \
+	src/commands/eval_summary.c \
+	src/commands/eval_threshold.c \
 	src/commands/fleet_dir.c src/commands/fleet_dir.h \
 	src/commands/gate.h src/commands/gate_util.c \
 	src/commands/gate_batch.c \

@@ -38,23 +38,29 @@ static size_t piece_in_document(const fl_index *x, const fl_hit *h) {
   return n;
 }
 
+int fl_fleet_piece_span(const fl_fleet *f, const fl_hit *piece, size_t n_tokens, size_t *first,
+                        size_t *end, fl_err *err) {
+  size_t chunk = (size_t)f->m.embed_chunk;
+  size_t i = f->index != NULL ? piece_in_document(f->index, piece) : SIZE_MAX;
+  if (i >= fl_piece_count(n_tokens, chunk))
+    return fl_fail(err, FL_EINPUT, "%s: the index has pieces that the text has not; rebuild it "
+                   "with flotilla index", f->m.doc[piece->doc].name);
+  fl_piece_span(n_tokens, chunk, i, first, end);
+  return FL_OK;
+}
+
 static int append_piece(fl_fleet *f, const fl_ask_options *o, const fl_hit *h, fl_buf *text,
                         fl_err *err) {
   fl_buf whole = { 0 };
   fl_doc_text t = { 0 };
+  size_t first, end;
   int rc = fl_fleet_text_again(f, h->doc, o->sources, &whole, err);
   if (rc == FL_OK)
     rc = fl_doc_text_init(&t, fl_model_tokenizer(f->model), whole.data, whole.len, err);
+  if (rc == FL_OK) rc = fl_fleet_piece_span(f, h, t.n_tokens, &first, &end, err);
   if (rc == FL_OK) {
-    size_t chunk = (size_t)f->m.embed_chunk, i = piece_in_document(f->index, h), first, end;
-    if (i < fl_piece_count(t.n_tokens, chunk)) {
-      fl_piece_span(t.n_tokens, chunk, i, &first, &end);
-      size_t at = first > 0 ? t.token_end[first - 1] : 0;
-      fl_buf_append(text, t.text + at, t.token_end[end - 1] - at);
-    } else {
-      rc = fl_fail(err, FL_EINPUT, "%s: the index has pieces that the text has not; rebuild it "
-                   "with flotilla index", f->m.doc[h->doc].name);
-    }
+    size_t at = first > 0 ? t.token_end[first - 1] : 0;
+    fl_buf_append(text, t.text + at, t.token_end[end - 1] - at);
   }
   fl_doc_text_release(&t);
   fl_buf_release(&whole);

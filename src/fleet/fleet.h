@@ -154,6 +154,11 @@ void fl_hits_release(fl_hits *h);
 int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
                       fl_hits *out, fl_err *err);
 
+/* [*first, *end) = the tokens of a document's text of n_tokens that a piece stands for. FL_EINPUT
+ * when the text has no such piece. */
+int fl_fleet_piece_span(const fl_fleet *f, const fl_hit *piece, size_t n_tokens, size_t *first,
+                        size_t *end, fl_err *err);
+
 /* Answers. */
 typedef enum fl_arm { FL_ARM_CARTRIDGE, FL_ARM_BARE, FL_ARM_CONTEXT, FL_ARM_TEXT } fl_arm;
 const char *fl_arm_name(fl_arm a);

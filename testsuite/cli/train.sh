@@ -58,9 +58,9 @@ says "$out" '^context +7[3-6] +80'   # torch: 75
 says "$out" '^bare +[0-2] +80'       # torch: 1
 says "$out" 'library\.md +20 +1[6-8] +0$'
 printf '{"question":"%s","value":"peter fel","document":"lighthouse"}\n' "$question" >"$work/q.jsonl"
-run 0 eval "$fleet" -Q "$work/q.jsonl" --arms retrieved,context --at-least 1 --json --answers
+run 0 eval "$fleet" -Q "$work/q.jsonl" --arms retrieved,context --threshold "context>=1" --json --answers
 says "$out" '"right_document_first": 1' && says "$out" '"context": ".*Peter Fel'
-run 3 eval "$fleet" -Q "$work/q.jsonl" --arms context,bare --at-least 0.9 && says "$err" 'at-least'
+run 3 eval "$fleet" -Q "$work/q.jsonl" --arms context,bare --threshold "bare>=0.9" && says "$err" "threshold"
 run 2 eval "$fleet" -Q "$work/q.jsonl" --arms sideways && one_sentence
 echo '{"question":1}' >"$work/bad.jsonl"
 run 4 eval "$fleet" -Q "$work/bad.jsonl" && one_sentence
