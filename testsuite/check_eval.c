@@ -1,4 +1,4 @@
-/* check_eval.c - eval: intervals, weighing of given answers, question files, thresholds, the page. */
+/* check_eval.c - eval: intervals, weighing of answers, question files, thresholds, the page. */
 #include <math.h>
 #include <string.h>
 
@@ -253,7 +253,8 @@ static fl_json *some_summary(void) {
       "{\"arm\":\"context\",\"share\":0.75,\"low\":0.5,\"high\":1,\"rows\":400},"
       "{\"arm\":\"oracle\",\"share\":0.65,\"low\":0.25,\"high\":1,\"rows\":100}],"
       "\"perplexity\":[{\"arm\":\"oracle\",\"perplexity\":1.5,\"low\":1.1,\"high\":2}],"
-      "\"documents\":[{\"document\":\"<script>alert(1)</script>&\\\"'\\u0001\\u001f\\uffff\",\"n\":1}],"
+      "\"documents\":[{\"document\":\"<script>alert(1)</script>&\\\"'\\u0001\\u001f\\uffff\","
+      "\"n\":1}],"
       "\"answers\":[{\"question\":\"]]>--><!--\",\"oracle\":null}]}";
   fl_json *o;
   ck_assert_int_eq(fl_json_parse(&o, text, sizeof text - 1, NULL), FL_OK);

@@ -11,6 +11,7 @@
 #include "commands/report.h"
 #include "commands/signals.h"
 #include "commands/train.h"
+#include "commands/train_eval.h"
 
 static const opt_spec input_specs[] = {
   { .name = "docs", .letter = 'd', .type = OPT_LIST, .meta = "PATH",
@@ -29,6 +30,10 @@ static const opt_spec input_specs[] = {
     .help = "one cartridge of this name for all documents together" },
   { .name = "study", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(train_args, study),
     .help = "train on the conversations that flotilla study wrote" },
+  { .name = "eval", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(train_args, eval),
+    .help = "questions, as flotilla eval reads them, asked whenever held-out losses are taken" },
+  { .name = "eval-arms", .type = OPT_TEXT, .meta = "LIST",
+    .offset = offsetof(train_args, eval_arms), .help = "the ways to ask them" },
   { .name = "tui", .type = OPT_ON, .offset = offsetof(train_args, tui),
     .help = "show the dashboard while training" },
   { .name = "leave", .type = OPT_ON, .offset = offsetof(train_args, leave),
@@ -45,7 +50,9 @@ static const opt_group groups[] = {
 };
 
 static void init(void *args) {
-  fl_train_options_default(&((train_args *)args)->train);
+  train_args *a = args;
+  fl_train_options_default(&a->train);
+  a->eval_arms = "oracle";
 }
 
 static size_t value_size(opt_type type) {
@@ -180,6 +187,7 @@ static int print_result(const fl_fleet *f, const char *dir, double seconds, bool
 int train_run(train_args *a, const char *dir, const fl_source_list *docs, fl_err *err) {
   engine e = { 0 };
   fl_fleet *f = NULL;
+  train_eval *asked = NULL;
   double start = fl_now_s();
   fl_open_options how = { .resume = a->resume, .update = a->update, .allow_add = true,
                           .remove = a->remove.v, .n_remove = a->remove.n, .redo = a->redo.v,
@@ -189,12 +197,18 @@ int train_run(train_args *a, const char *dir, const fl_source_list *docs, fl_err
   int rc = engine_open(&e, &a->engine, fleet_dir_exists(dir) ? dir : NULL, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, dir, e.model, e.team, docs, &a->train, &how, err);
   if (rc == FL_OK && a->study) rc = fl_fleet_use_study(f, a->study, err);
+  if (rc == FL_OK && a->eval) {
+    rc = train_eval_new(&asked, a->eval, a->eval_arms, f, e.team, err);
+    hooks.ctx = asked;
+    hooks.evaluate = train_eval_run;
+  }
   if (rc == FL_OK) rc = fl_fleet_train(f, &hooks, err);
   if (rc == FL_EINTR)
     fl_info("stopped after round %llu, the state is saved; --resume continues",
             (unsigned long long)fl_fleet_rounds(f));
   if (rc == FL_OK && !(fl_log_level() < 0 && !a->common.json))
     rc = print_result(f, dir, fl_now_s() - start, a->common.json, err);
+  train_eval_free(asked);
   if (f) fl_fleet_close(f);
   engine_close(&e);
   return rc;

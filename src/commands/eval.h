@@ -63,7 +63,8 @@ int eval_arms_parse(eval_arms *out, const char *flag, const char *list, fl_err *
 
 typedef struct eval_answer {
   char *text;
-  size_t rows, prompt_tokens, tokens; /* rows: held before the question; prompt_tokens: read as text */
+  size_t rows, prompt_tokens; /* held before the question; read as text, question included */
+  size_t tokens;
   bool contains, exact, choice;
   double nll;                         /* of the reference, nats */
   size_t nll_tokens;

@@ -83,7 +83,8 @@ static void put_axis(fl_buf *out, double low, double high, double height) {
   for (int i = 0; i <= 4; i++) {
     double v = low + (high - low) * i / 4, x = x_of(v, low, high);
     fl_buf_printf(out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" class=\"g\"/>"
-                  "<text x=\"%.1f\" y=\"20\" class=\"m\">%.3g</text>\n", x, TOP_PX, x, height, x, v);
+                  "<text x=\"%.1f\" y=\"20\" class=\"m\">%.3g</text>\n", x, TOP_PX, x, height,
+                  x, v);
   }
 }
 
@@ -138,8 +139,8 @@ static void put_cloud(fl_buf *out, const fl_json *rows) {
     if (!isfinite(v) || !isfinite(x)) continue;
     fl_json_get_str(r, "arm", &arm);
     double y = BOTTOM - (BOTTOM - TOP_PX) * v;
-    fl_buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/><text x=\"%.1f\" y=\"%.1f\">", x, y,
-                  x + 9, y + 4);
+    fl_buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>"
+                  "<text x=\"%.1f\" y=\"%.1f\">", x, y, x + 9, y + 4);
     put_text(out, arm);
     fl_buf_puts(out, "</text>\n");
   }
@@ -159,16 +160,16 @@ void eval_html(fl_buf *out, const fl_json *summary, const char *title) {
   const fl_json *arms = fl_json_get(summary, "arms"), *ppl = fl_json_get(summary, "perplexity");
   const char *score = "";
   fl_json_get_str(summary, "score", &score);
-  fl_buf_puts(out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>"
-              "<meta charset=\"utf-8\"/>"
+  fl_buf_puts(out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">"
+              "<head>"              "<meta charset=\"utf-8\"/>"
               "<meta name=\"viewport\" content=\"width=device-width\"/><title>");
   put_text(out, title);
   fl_buf_printf(out, "</title>\n<style>%s</style></head>\n<body><h1>", style);
   put_text(out, title);
   fl_buf_printf(out, "</h1>\n<p>%.0f questions; right by ", number(summary, "questions"));
   put_text(out, score);
-  fl_buf_printf(out, "; intervals hold the middle 95 %% of %.0f resamples of the questions, the same "
-                "for every arm.</p>\n", number(summary, "resamples"));
+  fl_buf_printf(out, "; intervals hold the middle 95 %% of %.0f resamples of the "
+                "questions, the same for every arm.</p>\n", number(summary, "resamples"));
   put_dots(out, "Share of right answers", arms, "share", 0, 1);
   if (ppl) put_dots(out, "Perplexity of the reference answers", ppl, "perplexity", 0,
                     fmax(most(ppl, "high"), most(ppl, "perplexity")));

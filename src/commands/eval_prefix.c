@@ -79,8 +79,8 @@ static int read_ids(eval_bench *b, fl_seq *seq, const fl_ids *ids, const char *w
   size_t last, n_ctx = fl_model_hparams(b->model)->n_ctx;
   if (ids->oom) return fl_fail(err, FL_ENOMEM, "not enough memory for a text");
   if (ids->len + b->o->sampling->max_new >= n_ctx)
-    return fl_fail(err, FL_EUSAGE, "%s: its %zu tokens do not fit the model's context of %zu; leave "
-                   "the arm out of --arms", what, ids->len, n_ctx);
+    return fl_fail(err, FL_EUSAGE, "%s: its %zu tokens do not fit the model's context of %zu; "
+                   "leave the arm out of --arms", what, ids->len, n_ctx);
   return fl_pass_prefill(b->pass, seq, ids->data, ids->len, &last, err);
 }
 
@@ -155,10 +155,10 @@ static int compose(eval_bench *b, fl_seq *seq, eval_arm arm, size_t i, fl_err *e
     docs[k] = arm == EVAL_ALL ? k : arm == EVAL_ORACLE ? b->q->q[i].doc_index : h->doc[k].doc;
   int rc = n > 0 ? fl_fleet_compose(b->f, seq, docs, n, err) : FL_OK;
   fl_free(docs);
-  if (rc == FL_OK && fl_seq_rows(seq) + b->o->sampling->max_new >= fl_model_hparams(b->model)->n_ctx)
-    rc = fl_fail(err, FL_EUSAGE, "%s: %zu rows do not fit the model's context of %zu; leave the arm "
-                 "out of --arms", eval_arm_names[arm], fl_seq_rows(seq),
-                 fl_model_hparams(b->model)->n_ctx);
+  const size_t n_ctx = fl_model_hparams(b->model)->n_ctx;
+  if (rc == FL_OK && fl_seq_rows(seq) + b->o->sampling->max_new >= n_ctx)
+    rc = fl_fail(err, FL_EUSAGE, "%s: %zu rows do not fit the model's context of %zu; leave the "
+                 "arm out of --arms", eval_arm_names[arm], fl_seq_rows(seq), n_ctx);
   return rc;
 }
 

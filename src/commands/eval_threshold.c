@@ -6,8 +6,9 @@
 #include "commands/eval.h"
 
 static int malformed(const char *text, fl_err *err) {
-  return fl_fail(err, FL_EUSAGE, "--threshold %s: give ARM>=X or ARM<=X, X a number or ARM+NUMBER or "
-                 "ARM-NUMBER, and before it the member that is meant, as in perplexity:ARM<=3",
+  return fl_fail(err, FL_EUSAGE, "--threshold %s: give ARM>=X or ARM<=X, X a number or "
+                 "ARM+NUMBER or ARM-NUMBER, and before it the member that is meant, as in "
+                 "perplexity:ARM<=3",
                  text);
 }
 

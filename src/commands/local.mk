@@ -43,6 +43,7 @@ flotilla_SOURCES = \
 	src/commands/sampling.c src/commands/sampling.h \
 	src/commands/signals.c src/commands/signals.h \
 	src/commands/train.h src/commands/train_detached.c \
+	src/commands/train_eval.c src/commands/train_eval.h \
 	src/commands/train_options.c src/commands/train_options.h
 flotilla_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
 flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS)

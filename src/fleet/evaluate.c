@@ -98,5 +98,7 @@ int fl_trainer_evaluate(fl_trainer *t, fl_err *err) {
     if (rc == FL_OK) fl_log_heldout(t, s->doc, alone, composed, s->n_heldout);
   }
   fl_free(parts);
+  if (rc == FL_OK && t->hooks != NULL && t->hooks->evaluate != NULL && !fl_trainer_poll(t))
+    rc = t->hooks->evaluate(t->hooks->ctx, t->f, t->f->m.rounds, err);
   return rc;
 }

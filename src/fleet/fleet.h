@@ -84,6 +84,9 @@ typedef struct fl_train_hooks {
   int (*poll)(void *ctx);
   /* After each round; text lines are the command's business. */
   void (*progress)(void *ctx, const struct fl_progress *p);
+  /* Where held-out losses are taken: at the start, every eval_every rounds and at the end. What it
+   * returns other than FL_OK ends the run; FL_EINTR as a stop. */
+  int (*evaluate)(void *ctx, fl_fleet *f, uint64_t round, fl_err *err);
 } fl_train_hooks;
 
 typedef struct fl_progress {

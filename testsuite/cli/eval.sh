@@ -55,4 +55,19 @@ run 2 eval "$fleet" && says "$err" '--questions' && one_sentence
 run 4 eval "$fleet" -Q "$q" --score choice && says "$err" 'question 1 has no "options"' && one_sentence
 run 1 eval "$fleet" -Q "$q" -a bare --alone 0 -n 2 -q --html "$work/no/where.html" && one_sentence
 run 2 eval "$fleet" -Q "$q" -a context -n 4000 && says "$err" 'context of' && one_sentence
+
+# While a fleet is trained, without changing a bit of it.
+small='--p 32 --rounds 2 --accum 1 --heldout 0 --chunk-min 60 --chunk-max 100 --embed-chunk 100 --max-a 32'
+# shellcheck disable=SC2086
+{
+run 0 train "$work/asked" -m "$model" -d "$docs" $small --eval "$q" --eval-arms oracle,bare --eval-every 1
+run 0 train "$work/plain" -m "$model" -d "$docs" $small -q
+}
+checks=$((checks + 1))
+[ "$(grep -c '"ev":"eval"' "$work/asked/events.jsonl")" -eq 6 ] || fail 'not three times two eval events'
+says "$work/asked/events.jsonl" '"ev":"eval","round":1,"arm":"oracle","right":[0-3],"of":3,.*"perplexity":[1-9]'
+says "$work/asked/events.jsonl" '"ev":"eval","round":2,"arm":"bare"'
+for f in "$work/plain"/doc-*.safetensors; do same "$f" "$work/asked/${f##*/}"; done
+run 2 train "$work/wrong" -m "$model" -d "$docs" $small --eval "$q" --eval-arms nothing && one_sentence
+run 4 train "$work/wrong" -m "$model" -d "$docs/mine.md" $small --eval "$q" && says "$err" 'lighthouse' && one_sentence
 finish
