@@ -94,6 +94,32 @@ START_TEST(forks_share_and_do_not_disturb) {
 }
 END_TEST
 
+START_TEST(a_place_holds_for_what_follows) {
+  fl_hparams hp = shape();
+  fl_kv_pool *pool;
+  fl_seq *s, *f = NULL;
+  ck_assert_int_eq(fl_kv_pool_new(&pool, &hp, fl_kernels_select(), FL_KV_F32, 0, NULL), FL_OK);
+  ck_assert_int_eq(fl_seq_new(&s, pool, NULL), FL_OK);
+  append(s, 30, 1);
+  ck_assert_uint_eq(fl_seq_position(s), 30);
+  fl_seq_place(s, 12);
+  append(s, 5, 2);
+  ck_assert_uint_eq(fl_seq_position(s), 17);
+  ck_assert_int_eq(fl_seq_fork(&f, s, 32, NULL), FL_OK);
+  ck_assert_uint_eq(fl_seq_position(f), 14);
+  fl_seq_free(f);
+  ck_assert_int_eq(fl_seq_fork(&f, s, 29, NULL), FL_OK); /* inside what was placed */
+  ck_assert_uint_eq(fl_seq_position(f), 29);
+  fl_seq_truncate(s, 31);
+  ck_assert_uint_eq(fl_seq_position(s), 13);
+  fl_seq_truncate(s, 29);
+  ck_assert_uint_eq(fl_seq_position(s), 29);
+  fl_seq_free(f);
+  fl_seq_free(s);
+  fl_kv_pool_free(pool);
+}
+END_TEST
+
 START_TEST(limit_and_lack_of_memory_are_errors) {
   fl_hparams hp = shape();
   fl_kv_pool *pool;
@@ -125,6 +151,7 @@ Suite *suite_kv(void) {
   TCase *core = tcase_create("Core"), *limits = tcase_create("Limits");
   tcase_add_loop_test(core, rows_come_back, FL_KV_F32, FL_KV_F16 + 1);
   tcase_add_test(core, forks_share_and_do_not_disturb);
+  tcase_add_test(core, a_place_holds_for_what_follows);
   tcase_add_test(limits, limit_and_lack_of_memory_are_errors);
   suite_add_tcase(s, core);
   suite_add_tcase(s, limits);

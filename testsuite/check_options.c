@@ -65,6 +65,7 @@ START_TEST(json_round_trip) {
   o.seed = ((uint64_t)1 << 53) - 1;
   o.checkpoint = true;
   o.gen_kv = FL_KV_F16;
+  o.positions = FL_POS_SEQUENTIAL;
   o.rounds = 7;
   fl_json *j = fl_json_object(), *back = NULL;
   fl_buf text = { 0 };
@@ -78,6 +79,7 @@ START_TEST(json_round_trip) {
   ck_assert_uint_eq(r.seed, o.seed);
   ck_assert_double_eq(r.lr, o.lr);
   ck_assert(r.checkpoint && r.pack && r.gen_kv == FL_KV_F16);
+  ck_assert_int_eq(r.positions, FL_POS_SEQUENTIAL);
   ck_assert_uint_eq(r.heldout, o.heldout);
   fl_json_free(j);
   fl_json_free(back);
@@ -87,7 +89,7 @@ END_TEST
 
 static const char *const damaged[] = {
   "{\"p\":\"48\"}", "{\"p\":4.5}", "{\"p\":-1}", "{\"lr\":true}", "{\"checkpoint\":1}",
-  "{\"gen-kv\":\"f64\"}", "{\"p-iso\":2}",
+  "{\"gen-kv\":\"f64\"}", "{\"positions\":\"none\"}", "{\"p-iso\":2}",
 };
 
 START_TEST(damaged_json_is_refused) {

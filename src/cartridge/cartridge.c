@@ -69,7 +69,7 @@ int fl_wrapped_system(fl_ids *out, const fl_model *m, const char *doc, size_t do
 
 int fl_cartridge_capture(fl_cartridge *out, const fl_hparams *hp, const fl_seq *seq, size_t first,
                          size_t n, size_t frozen, fl_err *err) {
-  fl_cartridge c = { .frozen = frozen };
+  fl_cartridge c = { .frozen = frozen, .first = first };
   assert(first <= fl_seq_rows(seq) && n <= fl_seq_rows(seq) - first);
   if (frozen >= n)
     return fl_fail(err, FL_EINPUT,
@@ -138,7 +138,8 @@ static int part_fits(const fl_cartridge *c, size_t index, const fl_kv_pool *pool
                  "use the model it was trained on", index + 1);
 }
 
-int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_err *err) {
+int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_positions positions,
+               fl_err *err) {
   size_t total = fl_seq_rows(seq);
   for (size_t i = 0; i < n_parts; i++) {
     int rc = part_fits(parts[i], i, fl_seq_pool(seq), err);
@@ -150,10 +151,12 @@ int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl
   if (rc != FL_OK) return rc;
   for (size_t i = 0; i < n_parts; i++) {
     const fl_rows *r = &parts[i]->rows;
-    const size_t first = fl_seq_rows(seq);
+    const size_t first = fl_seq_rows(seq), here = fl_seq_position(seq);
+    const size_t end = parts[i]->first + r->n_rows;
     for (size_t l = 0; l < r->n_layers; l++)
       if (r->width[l] > 0) fl_seq_write(seq, l, first, r->n_rows, r->k[l], r->v[l]);
     fl_seq_advance(seq, r->n_rows);
+    if (positions == FL_POS_SHARED) fl_seq_place(seq, here > end ? here : end);
   }
   return FL_OK;
 }

@@ -38,7 +38,16 @@ typedef struct fl_cartridge {
   fl_rows rows;
   size_t frozen;          /* <= rows.n_rows - 1 */
   uint64_t steps;         /* optimizer steps since birth */
+  size_t first;           /* position of row 0: not 0 only after a capture from the middle */
 } fl_cartridge;
+
+/* Where the parts of a composition stand, and so what follows them. A cartridge's own rows are
+ * always at the positions it was made at; the question is the distance from them to the text.
+ * sequential: the text follows all rows, at a position of their number: the parts but the last are
+ *   further from it than they were in training (arXiv 2606.04557 and the systems that follow it).
+ * shared: the text follows the part that ends last, so that every part is as near as it was alone;
+ *   the order of the parts then makes no difference but by rounding. */
+typedef enum fl_positions { FL_POS_SEQUENTIAL, FL_POS_SHARED } fl_positions;
 
 void fl_cartridge_release(fl_cartridge *c);
 
@@ -58,8 +67,10 @@ int fl_cartridge_capture(fl_cartridge *out, const fl_hparams *hp, const fl_seq *
 int fl_wrapped_system(fl_ids *out, const fl_model *m, const char *doc, size_t doc_len,
                       size_t max_ids, fl_err *err);
 
-/* Appends the parts' rows to seq in order (composition). Geometry must fit: FL_EINPUT. */
-int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_err *err);
+/* Appends the parts' rows to seq in order (composition); may be called again for more parts.
+ * Geometry must fit: FL_EINPUT. */
+int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_positions positions,
+               fl_err *err);
 /* FL_EINPUT with a sentence unless the rows fit the model's layers. */
 int fl_cartridge_fits(const fl_cartridge *c, const fl_hparams *hp, const char *what, fl_err *err);
 

@@ -54,7 +54,7 @@ static int run_composed(const equiv *e, fl_kv_pool *pool, fl_err *err) {
   size_t first;
   int rc = capture(e, pool, parts, err);
   if (rc == FL_OK) rc = fl_seq_new(&seq, pool, err);
-  if (rc == FL_OK) rc = fl_compose(seq, refs, e->n_parts, err);
+  if (rc == FL_OK) rc = fl_compose(seq, refs, e->n_parts, e->g->args->train.positions, err);
   if (rc == FL_OK)
     rc = gate_prefill(e->m.pass, seq, e->ids.data + e->n_parts * e->p, e->suffix, e->suffix, &first,
                       err);

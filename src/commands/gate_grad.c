@@ -234,7 +234,8 @@ static int run(gate_run *g, fl_err *err) {
   fl_stepper_limits limits = { .max_convs = 1, .max_conv_rows = CONV_ROWS, .max_sup = CONV_SUP,
                                .max_prefix = N_PARTS * p, .max_parts = N_PARTS,
                                .checkpoint = g->args->train.checkpoint,
-                               .pack = g->args->train.pack };
+                               .pack = g->args->train.pack,
+                               .positions = g->args->train.positions };
   if (g->args->train.frozen >= p)
     return fl_fail(err, FL_EUSAGE, "--frozen %zu: leaves none of the %zu rows to train",
                    g->args->train.frozen, p);

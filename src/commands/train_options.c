@@ -10,6 +10,8 @@ const char *const kv_type_names[] = { "f32", "f16", NULL };
   { .name = flag, .type = OPT_REAL, .meta = "X", .min = lo, .max = hi,                             \
     .offset = offsetof(fl_train_options, field), .help = help_ }
 
+static const char *const positions_names[] = { "sequential", "shared", NULL };
+
 const opt_spec study_specs[] = {
   COUNT("chunk-min", "N", chunk_min, 1, 65536, "tokens of a chunk at least"),
   COUNT("chunk-max", "N", chunk_max, 1, 65536, "tokens of a chunk at most"),
@@ -35,6 +37,9 @@ const opt_spec train_specs[] = {
   COUNT("rotate-every", "N", rotate_every, 0, 1e9, "rounds between rotations; 0: never"),
   REAL("evict-frac", evict_frac, 1e-9, 1, "share of the residents that a rotation replaces"),
   COUNT("warmup", "N", warmup, 0, 1e9, "steps over which a cartridge's rate rises; 0: off"),
+  { .name = "positions", .type = OPT_CHOICE, .meta = "WHERE", .choices = positions_names,
+    .offset = offsetof(fl_train_options, positions),
+    .help = "of cartridges composed: the same for all, or one after another" },
   REAL("p-iso", p_iso, 0, 1, "probability that a conversation sees its cartridge alone"),
   COUNT("distract-max", "N", distract_max, 1, 63, "other cartridges beside it at most"),
   { .name = "rounds", .letter = 'r', .type = OPT_COUNT, .meta = "N", .min = 0, .max = 1e9,

@@ -312,7 +312,7 @@ int fl_fleet_compose(fl_fleet *f, fl_seq *seq, const size_t *docs, size_t n, fl_
     const fl_cartridge *c = NULL;
     if (docs[i] >= f->m.n) return fl_fail(err, FL_ENOENT, "%s: no document %zu", f->dir, docs[i]);
     rc = fl_fleet_cartridge(f, docs[i], &c, err);
-    if (rc == FL_OK) rc = fl_compose(seq, &c, 1, err);
+    if (rc == FL_OK) rc = fl_compose(seq, &c, 1, f->opts.positions, err);
   }
   return rc;
 }

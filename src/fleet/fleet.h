@@ -45,6 +45,7 @@ typedef struct fl_train_options {
   size_t heldout;                   /* conversations a document, fixed at birth; 0: none */
   bool checkpoint, pack;
   fl_kv_type gen_kv;                /* cache type of generation */
+  fl_positions positions;           /* of composed cartridges; of the fleet's birth, not changed */
 } fl_train_options;
 
 void fl_train_options_default(fl_train_options *o);

@@ -218,6 +218,7 @@ static int read_top(const reader *r, fl_manifest *m) {
   if (m->p == 0 || m->frozen >= m->p || m->embed_chunk == 0)
     return bad(r, "\"p\", \"frozen_prefix\" and \"embed_chunk\" do not fit together");
   fl_train_options_default(&m->opts);
+  m->opts.positions = FL_POS_SEQUENTIAL; /* where no flag says otherwise: other programs' fleets */
   return FL_OK;
 }
 

@@ -65,6 +65,7 @@ static void take_flags(fl_fleet *f, const fl_train_options *o) {
   f->opts.p = kept.p;
   f->opts.frozen = kept.frozen;
   f->opts.embed_chunk = kept.embed_chunk;
+  f->opts.positions = kept.positions;
   if (!f->m.foreign) f->opts.seed = kept.seed;
   f->m.opts = f->opts;
 }

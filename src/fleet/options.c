@@ -60,7 +60,7 @@ void fl_train_options_default(fl_train_options *o) {
     .p_iso = 0.75, .distract_max = 3, .rounds = 20, .accum = 4, .lr = 2e-3, .chunk_min = 256,
     .chunk_max = 512, .top_k = 20, .top_mass = 0.99, .max_q = 64, .max_a = 192, .seed = 42,
     .embed_chunk = 256, .replay = 1, .save_every = 5, .eval_every = 10, .heldout = 1, .pack = true,
-    .gen_kv = FL_KV_F32
+    .gen_kv = FL_KV_F32, .positions = FL_POS_SHARED
   };
 }
 
@@ -128,7 +128,10 @@ int fl_train_options_set(fl_train_options *io, const char *name, double v, fl_er
   return rc;
 }
 
-static const char *const kv_names[] = { [FL_KV_F32] = "f32", [FL_KV_F16] = "f16" };
+/* Flags that are one of two words. */
+static const char *const kv_names[2] = { [FL_KV_F32] = "f32", [FL_KV_F16] = "f16" };
+static const char *const positions_names[2] = { [FL_POS_SEQUENTIAL] = "sequential",
+                                                [FL_POS_SHARED] = "shared" };
 
 bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
   for (size_t i = 0; i < N_FLAGS; i++) {
@@ -139,7 +142,21 @@ bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
                                 : fl_json_set_num(obj, f->name, v);
     if (!ok) return false;
   }
-  return fl_json_set_str(obj, "gen-kv", kv_names[o->gen_kv == FL_KV_F16 ? FL_KV_F16 : FL_KV_F32]);
+  return fl_json_set_str(obj, "gen-kv", kv_names[o->gen_kv == FL_KV_F16]) &&
+         fl_json_set_str(obj, "positions", positions_names[o->positions == FL_POS_SHARED]);
+}
+
+/* *io = the index of the word; kept when the flag is not there. */
+static int read_word(const fl_json *obj, const char *name, const char *const words[2], int *io,
+                     fl_err *err) {
+  const char *s = NULL;
+  if (!fl_json_get_str(obj, name, &s)) return FL_OK;
+  for (int i = 0; i < 2; i++)
+    if (strcmp(s, words[i]) == 0) {
+      *io = i;
+      return FL_OK;
+    }
+  return fl_fail(err, FL_EINPUT, "flag \"%s\" is neither %s nor %s", name, words[0], words[1]);
 }
 
 static int read_flag(fl_train_options *o, const flag *f, const fl_json *obj, fl_err *err) {
@@ -168,12 +185,12 @@ int fl_train_options_read(fl_train_options *io, const fl_json *obj, fl_err *err)
     int rc = read_flag(&o, &flags[i], obj, err);
     if (rc != FL_OK) return rc;
   }
-  const char *kv = NULL;
-  if (fl_json_get_str(obj, "gen-kv", &kv)) {
-    if (strcmp(kv, kv_names[FL_KV_F16]) == 0) o.gen_kv = FL_KV_F16;
-    else if (strcmp(kv, kv_names[FL_KV_F32]) == 0) o.gen_kv = FL_KV_F32;
-    else return fl_fail(err, FL_EINPUT, "flag \"gen-kv\" is neither f32 nor f16");
-  }
+  int kv = o.gen_kv, positions = o.positions;
+  int rc = read_word(obj, "gen-kv", kv_names, &kv, err);
+  if (rc == FL_OK) rc = read_word(obj, "positions", positions_names, &positions, err);
+  if (rc != FL_OK) return rc;
+  o.gen_kv = (fl_kv_type)kv;
+  o.positions = (fl_positions)positions;
   *io = o;
   return FL_OK;
 }

@@ -6,6 +6,7 @@
  */
 #include "model/kv.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -29,6 +30,8 @@ struct fl_seq {
   page **page;
   const void **base; /* base[i] == page[i]->data, what the kernels take */
   size_t n_pages, cap, n_rows;
+  size_t shift;      /* the next row's index less its position */
+  size_t shift_from; /* rows there were when it was set */
 };
 
 static size_t element_bytes(fl_kv_type t) {
@@ -171,6 +174,10 @@ int fl_seq_fork(fl_seq **out, const fl_seq *src, size_t n_rows, fl_err *err) {
     push_page(s, g);
   }
   s->n_rows = n_rows;
+  if (n_rows >= src->shift_from) {
+    s->shift = src->shift;
+    s->shift_from = src->shift_from;
+  }
   *out = s;
   return FL_OK;
 full:
@@ -195,6 +202,17 @@ void fl_seq_truncate(fl_seq *s, size_t n_rows) {
   if (n_rows >= s->n_rows) return;
   while (s->n_pages > keep) page_drop(s->pool, s->page[--s->n_pages]);
   s->n_rows = n_rows;
+  if (n_rows < s->shift_from) s->shift = s->shift_from = 0;
+}
+
+size_t fl_seq_position(const fl_seq *s) {
+  return s->n_rows - s->shift;
+}
+
+void fl_seq_place(fl_seq *s, size_t position) {
+  assert(position <= s->n_rows);
+  s->shift = s->n_rows - position;
+  s->shift_from = s->n_rows;
 }
 
 /* The page that holds the next row may be shared after a fork or a truncation: take a copy. */

@@ -6,8 +6,9 @@
  * chunk's rows are held once for bot A, bot B and every conversation of a group. A page that is
  * shared is never written.
  *
- * The position of a row is its index in the sequence. Composition of cartridges is appending their
- * rows in order; tokens that follow stand at positions from the total on.
+ * The position of a row is its index in the sequence, until fl_seq_place says where the rows that
+ * follow stand: composed cartridges may share positions. Attention goes by index: every row sees
+ * all rows before it, and a window counts rows.
  *
  * A pool and its sequences belong to one thread at a time.
  */
@@ -49,6 +50,11 @@ int fl_seq_fork(fl_seq **out, const fl_seq *src, size_t n_rows, fl_err *err);
 void fl_seq_free(fl_seq *s);
 size_t fl_seq_rows(const fl_seq *s);
 void fl_seq_truncate(fl_seq *s, size_t n_rows);
+/* The position of the next row. */
+size_t fl_seq_position(const fl_seq *s);
+/* The next row stands at `position` (<= fl_seq_rows), those behind it follow. A fork keeps this; a
+ * fork or truncation to fewer rows than there are now forgets it. */
+void fl_seq_place(fl_seq *s, size_t position);
 /* Makes room for rows up to n_rows in all, so that appending does not allocate. FL_EFULL when the
  * pool's limit is reached. */
 int fl_seq_reserve(fl_seq *s, size_t n_rows, fl_err *err);

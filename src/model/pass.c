@@ -290,8 +290,8 @@ static void place_rows(fl_pass *p, const fl_span *spans, size_t n_spans) {
     }
     for (int r = 0; r < 2; r++)
       if (hp->rope[r].half != 0)
-        fl_rope_table(p->rope[r] + at * 2 * hp->rope[r].half, pos0, n, hp->rope[r].inv_freq,
-                      hp->rope[r].half, hp->rope[r].mscale);
+        fl_rope_table(p->rope[r] + at * 2 * hp->rope[r].half, fl_seq_position(spans[s].seq), n,
+                      hp->rope[r].inv_freq, hp->rope[r].half, hp->rope[r].mscale);
     at += n;
   }
   p->n_spans = n_spans;

@@ -209,7 +209,7 @@ static int compose_all(job *j) {
     if (rc != FL_OK) return rc;
     s->n_prefix++;
     for (size_t k = 0; k < c->n_parts; k++) s->part[k] = j->trainees[c->parts[k]].cart;
-    rc = fl_compose(p->seq, s->part, c->n_parts, j->err);
+    rc = fl_compose(p->seq, s->part, c->n_parts, s->lim.positions, j->err);
     if (rc != FL_OK) return rc;
   }
   return FL_OK;

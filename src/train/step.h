@@ -50,6 +50,7 @@ typedef struct fl_stepper_limits {
   size_t max_sup;        /* supervised rows of one pass */
   size_t max_prefix;     /* rows of one conversation's cartridges */
   size_t max_parts;      /* cartridges of one conversation */
+  fl_positions positions; /* of the cartridges of a conversation that sees several */
   bool checkpoint, pack; /* pack: a pass takes up to max_convs * max_conv_rows rows, otherwise one
                             conversation */
   size_t max_pass_rows;  /* with pack: a lower limit on a pass (memory); 0: none. Raised to
