@@ -4,6 +4,7 @@ dist_man_MANS += \
 	man/flotilla-ask.1 \
 	man/flotilla-chat.1 \
 	man/flotilla-eval.1 \
+	man/flotilla-export.1 \
 	man/flotilla-gate.1 \
 	man/flotilla-help.1 \
 	man/flotilla-index.1 \

@@ -2,6 +2,8 @@
 cli_tests = \
 	testsuite/cli/help.sh \
 	testsuite/cli/usage.sh \
+	testsuite/cli/experts.sh \
+	testsuite/cli/export.sh \
 	testsuite/cli/info.sh \
 	testsuite/cli/gates.sh \
 	testsuite/cli/train.sh \

@@ -1,11 +1,12 @@
 /* layer_kernels.c - the suites of the kernels. */
 #include "suite.h"
 
-suite_fn suite_team, suite_matmul, suite_pointwise, suite_attention,
+suite_fn suite_borrow, suite_team, suite_matmul, suite_pointwise, suite_attention,
   suite_attention_bwd, suite_loss;
 
 int main(void) {
-  suite_fn *const suites[] = { suite_team, suite_matmul, suite_pointwise, suite_attention,
+  suite_fn *const suites[] = { suite_borrow, suite_team, suite_matmul, suite_pointwise,
+                               suite_attention,
                                suite_attention_bwd, suite_loss };
   return suite_main(suites, sizeof suites / sizeof *suites);
 }

@@ -48,6 +48,9 @@ int fl_fs_replace(const char *path, const void *data, size_t n_bytes, fl_err *er
  * closes it, renames it to `path` and syncs the folder. The way to replace large files. */
 int fl_fs_open_temp(fl_sink **out, const char *path, fl_err *err);
 int fl_fs_commit_temp(fl_sink *s, const char *path, fl_err *err);
+/* Hands all that was written to the system and gives the file's path, for reading it back before
+ * it is committed; NULL once a write has failed (the commit says why). */
+const char *fl_sink_settle(fl_sink *s);
 
 int fl_fs_sync_dir(const char *dir, fl_err *err);
 int fl_fs_mkdir(const char *path, fl_err *err); /* with parents; existing folder is FL_OK */

@@ -6,6 +6,7 @@
 
 static const char *const template_names[] = { "auto", "chatml", "llama3", "gemma4", "gemma",
                                               "plain", NULL };
+static const char *const expert_names[] = { "borrow", "pack", NULL };
 
 const opt_spec engine_options[] = {
   { .name = "model", .letter = 'm', .type = OPT_TEXT, .meta = "FILE",
@@ -14,6 +15,9 @@ const opt_spec engine_options[] = {
     .offset = offsetof(engine_args, threads), .help = "threads; 0: the cores available" },
   { .name = "template", .type = OPT_CHOICE, .meta = "NAME", .choices = template_names,
     .offset = offsetof(engine_args, chat_template), .help = "chat template" },
+  { .name = "experts", .type = OPT_CHOICE, .meta = "HOW", .choices = expert_names,
+    .offset = offsetof(engine_args, experts),
+    .help = "experts: borrow, where they lie in the file, or pack, a faster copy" },
   { 0 }
 };
 
@@ -29,7 +33,7 @@ int engine_open(engine *out, const engine_args *a, const char *fleet, fl_err *er
   } else {
     rc = fl_fail(err, FL_EUSAGE, "--model FILE is needed");
   }
-  fl_model_options opt = { 0 };
+  fl_model_options opt = { .pack_experts = a->experts == 1 };
   if (rc == FL_OK && a->chat_template > 0 &&
       !fl_template_by_name(&opt.force_template, template_names[a->chat_template]))
     rc = fl_fail(err, FL_EUSAGE, "--template %s: unknown", template_names[a->chat_template]);

@@ -5,6 +5,7 @@ flotilla_SOURCES = \
 	src/commands/cmd_ask.c \
 	src/commands/cmd_chat.c \
 	src/commands/cmd_eval.c \
+	src/commands/cmd_export.c \
 	src/commands/cmd_gate.c \
 	src/commands/cmd_help.c \
 	src/commands/cmd_index.c \
@@ -24,6 +25,7 @@ flotilla_SOURCES = \
 	src/commands/eval_stats.c src/commands/eval_stats.h \
 	src/commands/eval_summary.c \
 	src/commands/eval_threshold.c \
+	src/commands/export.h src/commands/export_model.c \
 	src/commands/fleet_dir.c src/commands/fleet_dir.h \
 	src/commands/gate.h src/commands/gate_util.c \
 	src/commands/gate_batch.c \

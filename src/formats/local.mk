@@ -6,10 +6,12 @@ src_libflformats_a_SOURCES = \
 	src/formats/fza.c src/formats/fza.h \
 	src/formats/gguf.c src/formats/gguf.h \
 	src/formats/gguf_meta.c src/formats/gguf_private.h \
+	src/formats/gguf_write.c src/formats/gguf_write.h \
 	src/formats/quant.h \
 	src/formats/quant_block.c \
 	src/formats/quant_float.c \
 	src/formats/quant_k.c \
 	src/formats/safetensors.c src/formats/safetensors.h \
-	src/formats/safetensors_write.c
+	src/formats/safetensors_write.c \
+	src/formats/transcode.c src/formats/transcode.h
 FORMATS_LIBS = src/libflformats.a $(BASE_LIBS)

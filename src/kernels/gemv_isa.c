@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "kernels/borrow_isa.h"
 #include "kernels/panel_read.h"
 
 /* Widths that the vector loops know, those of BLIS's kernels for machines of the level; whole
@@ -51,6 +52,10 @@ static void widen_lanes(const fl_panels *w, float *out, size_t ld, size_t panel,
 }
 
 static void widen(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n) {
+  if (!w->data) {
+    w->kern->borrow->widen(w, out, ld, panel, k0, n);
+    return;
+  }
   const uint8_t *at = fl_panel_base(w, panel);
   if (!fits(w->nr)) {
     widen_lanes(w, out, ld, panel, k0, n);
@@ -249,7 +254,7 @@ static bool takes_copy(fl_panel_kind kind, size_t m) {
 static void few_group(const fl_few *f, size_t p, size_t n, float *y, float *buf) {
   const fl_panels *w = f->w;
   const fl_panel_form *f32 = fl_panel_form_of(FL_F32);
-  const bool copy = takes_copy(w->form->kind, f->m);
+  const bool copy = !w->data || takes_copy(w->form->kind, f->m);
   block b = { .form = copy ? f32 : w->form, .P = n, .G = w->nr / VF,
               .panel = copy ? (uint8_t *)buf : fl_panel_base(w, p),
               .stride = copy ? FL_KC * w->nr * sizeof *buf : w->panel_bytes,
@@ -275,7 +280,7 @@ static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
   const size_t nr = f->w->nr;
   /* Passes of up to three rows are all alike (pass_rows), those of more take one panel. */
   const size_t rows = pass_rows(f->m, nr / VF);
-  const fl_panel_kind kind = rows > 1 ? FL_PANEL_F32 : f->w->form->kind;
+  const fl_panel_kind kind = rows > 1 || !f->w->data ? FL_PANEL_F32 : f->w->form->kind;
   const size_t in_flight = panels_in_flight(kind, rows, nr / VF);
   for (size_t p = p0; p < p1;) {
     size_t n = p1 - p < in_flight ? 1 : in_flight;

@@ -131,6 +131,7 @@ fl_dtype fl_panels_type(const fl_panels *w) { return w->form->type; }
 size_t fl_panels_nr(const fl_panels *w) { return w->nr; }
 
 float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane) {
+  if (!w->data) return fl_borrowed_value(w, panel * w->nr + lane, k);
   const fl_panel_form *f = w->form;
   const uint8_t *block = fl_panel_base(w, panel) + k / f->block * f->bytes * w->nr;
   uint16_t half;

@@ -34,11 +34,16 @@ typedef struct fl_panel_form {
   size_t run;    /* inputs that share a scale */
 } fl_panel_form;
 
+enum { FL_BORROW_PARTS = 2, FL_BLOCK_MAX = 256 };
+
+/* Packed: data, panel_bytes. Borrowed (borrow.c): rows, in the file's layout; data is NULL. */
 struct fl_panels {
   const fl_kernels *kern;
   const fl_panel_form *form;
   size_t n_out, n_in, nr, n_panels, panel_bytes;
   uint8_t *data;
+  const uint8_t *rows[FL_BORROW_PARTS]; /* the parts' rows, the second from output n_first on */
+  size_t n_first, row_bytes;
 };
 
 const fl_panel_form *fl_panel_form_of(fl_dtype type); /* NULL: not supported */
@@ -46,6 +51,12 @@ const fl_panel_form *fl_panel_form_of(fl_dtype type); /* NULL: not supported */
 static inline const uint8_t *fl_panel_base(const fl_panels *w, size_t panel) {
   return w->data + panel * w->panel_bytes;
 }
+
+/* Row `o` < n_out of a borrowed matrix; one value of it, 0 past n_out. */
+static inline const uint8_t *fl_borrowed_row(const fl_panels *w, size_t o) {
+  return o < w->n_first ? w->rows[0] + o * w->row_bytes : w->rows[1] + (o - w->n_first) * w->row_bytes;
+}
+float fl_borrowed_value(const fl_panels *w, size_t o, size_t k);
 
 /* One value, in plain C. */
 float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane);

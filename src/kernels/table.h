@@ -19,6 +19,7 @@
 #define FL_ISA_PASTE(a, b) FL_ISA_PASTE2(a, b)
 #define FL_ISA_TABLE(name) FL_ISA_PASTE(name, FL_ISA)
 
+struct fl_borrow_ops;
 struct fl_gemv_ops;
 struct fl_pointwise_ops;
 struct fl_attention_ops;
@@ -28,6 +29,7 @@ struct fl_loss_ops;
 struct fl_kernels {
   const char *isa; /* "v3" */
   const struct fl_gemv_ops *gemv;
+  const struct fl_borrow_ops *borrow;
   const struct fl_pointwise_ops *pointwise;
   const struct fl_attention_ops *attention;
   const struct fl_attention_bwd_ops *attention_bwd;
@@ -43,6 +45,7 @@ bool fl_matmul_probe_run(const fl_kernels *kern);
 /* The tables of every level, whichever of them this build has. */
 #define FL_ISA_DECLARE(level)                                        \
   extern const struct fl_gemv_ops fl_gemv_ops_##level;               \
+  extern const struct fl_borrow_ops fl_borrow_ops_##level;           \
   extern const struct fl_pointwise_ops fl_pointwise_ops_##level;     \
   extern const struct fl_attention_ops fl_attention_ops_##level;     \
   extern const struct fl_attention_bwd_ops fl_attention_bwd_ops_##level; \

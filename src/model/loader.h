@@ -10,6 +10,7 @@ typedef struct fl_loader {
   const fl_gguf *g;
   const fl_hparams *hp;
   const fl_kernels *kern;
+  bool pack_experts;
   fl_team *team;
   fl_weights *w;
   fl_err *err;
@@ -26,6 +27,9 @@ int fl_load_proj(const fl_loader *l, fl_proj *p, const char *const *kind, int la
                  const size_t *n_out, size_t n_parts, size_t n_in);
 int fl_load_pack(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
                  const size_t *n_out, size_t n_parts, size_t n_in);
+/* The same for an expert's matrices: packed, or used in the mapping. */
+int fl_load_expert(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
+                   const size_t *n_out, size_t n_parts, size_t n_in);
 void fl_proj_release(fl_proj *p);
 
 /* Experts, per-layer embedding, output scale of a layer; the input side of per-layer embeddings. */

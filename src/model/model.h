@@ -20,6 +20,7 @@ typedef struct fl_model fl_model;
 
 typedef struct fl_model_options {
   fl_template force_template; /* FL_TEMPLATE_NONE: recognise it from the file */
+  bool pack_experts; /* a packed copy of the experts: faster; else they are used in the mapping */
 } fl_model_options;
 
 /* opt may be NULL. The team is used for packing only. */
@@ -36,6 +37,7 @@ const char *fl_model_path(const fl_model *m);
 const char *fl_model_name(const fl_model *m);      /* general.name or the file's name */
 const char *fl_model_hash(const fl_model *m);      /* fl_gguf_fingerprint */
 const char *fl_model_tokenizer_hash(const fl_model *m);
-size_t fl_model_weight_bytes(const fl_model *m);   /* packed weights held in memory */
+/* Packed weights held in memory; experts used in the mapping are not among them. */
+size_t fl_model_weight_bytes(const fl_model *m);
 
 #endif

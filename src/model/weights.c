@@ -63,9 +63,9 @@ int fl_load_vector(const fl_loader *l, float **out, const char *kind, int layer,
   return FL_OK;
 }
 
-/* Packs consecutive parts of equal type together. */
-int fl_load_pack(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
-                     const size_t *n_out, size_t n_parts, size_t n_in) {
+/* Takes consecutive parts of equal type together. */
+static int load_parts(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
+                      const size_t *n_out, size_t n_parts, size_t n_in, bool pack) {
   int rc;
   for (size_t i = 0; i < n_parts; i++)
     if ((rc = check_matrix(l, t[i], n_out[i], n_in)) < 0) return rc;
@@ -78,15 +78,26 @@ int fl_load_pack(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
       p->n_out += n_out[i + k];
       k++;
     } while (i + k < n_parts && t[i + k]->ggml_type == t[i]->ggml_type);
-    rc = fl_panels_pack(&p->w[p->n], l->kern, l->team, (fl_dtype)t[i]->ggml_type, data, n_out + i, k,
-                        n_in, l->err);
+    const fl_dtype type = (fl_dtype)t[i]->ggml_type;
+    rc = pack ? fl_panels_pack(&p->w[p->n], l->kern, l->team, type, data, n_out + i, k, n_in, l->err)
+              : fl_panels_borrow(&p->w[p->n], l->kern, type, data, n_out + i, k, n_in, l->err);
     if (rc < 0) return rc;
     l->w->bytes += fl_panels_bytes(p->w[p->n]);
     p->n++;
     i += k;
   }
-  for (size_t i = 0; i < n_parts; i++) fl_gguf_drop(l->g, t[i]);
+  for (size_t i = 0; i < n_parts && pack; i++) fl_gguf_drop(l->g, t[i]);
   return FL_OK;
+}
+
+int fl_load_pack(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
+                 const size_t *n_out, size_t n_parts, size_t n_in) {
+  return load_parts(l, p, t, n_out, n_parts, n_in, true);
+}
+
+int fl_load_expert(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
+                   const size_t *n_out, size_t n_parts, size_t n_in) {
+  return load_parts(l, p, t, n_out, n_parts, n_in, l->pack_experts);
 }
 
 int fl_load_proj(const fl_loader *l, fl_proj *p, const char *const *kind, int layer,
@@ -179,8 +190,9 @@ static int load_ends(const fl_loader *l) {
 }
 
 int fl_weights_load(fl_weights *w, const fl_gguf *g, const fl_hparams *hp, const fl_kernels *kern,
-                    fl_team *team, fl_err *err) {
-  fl_loader l = { .g = g, .hp = hp, .kern = kern, .team = team, .w = w, .err = err };
+                    bool pack_experts, fl_team *team, fl_err *err) {
+  fl_loader l = { .g = g, .hp = hp, .kern = kern, .pack_experts = pack_experts, .team = team, .w = w,
+                  .err = err };
   int rc;
   memset(w, 0, sizeof *w);
   w->n_layers = hp->n_layers;

@@ -59,8 +59,9 @@ typedef struct fl_weights {
   size_t n_layers, n_experts, bytes;
 } fl_weights;
 
+/* Experts are packed too, or used where they lie in the mapping (fl_panels_borrow). */
 int fl_weights_load(fl_weights *w, const fl_gguf *g, const fl_hparams *hp, const fl_kernels *kern,
-                    fl_team *team, fl_err *err);
+                    bool pack_experts, fl_team *team, fl_err *err);
 void fl_weights_release(fl_weights *w);
 
 /* y [m, proj->n_out] = x [m, n_in] . W^T for all parts; dx (+)= dy . W. */

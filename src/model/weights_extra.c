@@ -41,14 +41,14 @@ static int load_expert(const fl_loader *l, fl_moe_weights *m, int layer, size_t 
                    layer);
   if (fused != NULL) {
     if ((rc = slice_expert(l, fused, e, one, d, &t[0])) < 0) return rc;
-    if ((rc = fl_load_pack(l, &m->gate_up[e], p, &one, 1, d)) < 0) return rc;
+    if ((rc = fl_load_expert(l, &m->gate_up[e], p, &one, 1, d)) < 0) return rc;
   } else {
     if ((rc = slice_expert(l, gate, e, ff, d, &t[0])) < 0) return rc;
     if ((rc = slice_expert(l, up, e, ff, d, &t[1])) < 0) return rc;
-    if ((rc = fl_load_pack(l, &m->gate_up[e], p, two, 2, d)) < 0) return rc;
+    if ((rc = fl_load_expert(l, &m->gate_up[e], p, two, 2, d)) < 0) return rc;
   }
   if ((rc = slice_expert(l, down, e, d, ff, &t[0])) < 0) return rc;
-  return fl_load_pack(l, &m->down[e], p, &d, 1, ff);
+  return fl_load_expert(l, &m->down[e], p, &d, 1, ff);
 }
 
 static int load_moe(const fl_loader *l, fl_layer_weights *w, int i) {
