@@ -5,3 +5,7 @@ testsuite_check_model_SOURCES = testsuite/layer_model.c testsuite/suite.h testsu
 	testsuite/check_pass.c testsuite/check_sampler.c
 testsuite_check_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 testsuite_check_model_LDADD = $(WHOLE) src/libflmodel.a $(NO_WHOLE) $(MODEL_LIBS) $(CHECK_LIBS)
+# Random experts at the widths of a published model; made on request: make testsuite/make_moe
+EXTRA_PROGRAMS += testsuite/make_moe
+testsuite_make_moe_SOURCES = testsuite/make_moe.c
+testsuite_make_moe_LDADD = $(FORMATS_LIBS)
