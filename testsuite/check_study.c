@@ -188,6 +188,91 @@ START_TEST(different_conversations_ask_differently) {
 }
 END_TEST
 
+/* --- several turns, reasoning first, other instructions ------------------------------------------ */
+
+static const fl_seed_kind own_seeds[2] = {
+  { "names", "Write one question on a name in the document. Give the question alone." },
+  { "numbers", "Write one question on a number in the document. Give the question alone." }
+};
+
+static lab *lab_of_turns(unsigned threads, size_t max_rows) {
+  lab *s = lab_new(threads, max_rows);
+  s->o.turns = 3;
+  s->o.think = 0.5;
+  s->o.seeds = own_seeds;
+  s->o.n_seeds = 2;
+  return s;
+}
+
+/* Every turn's rows are what a separate pass over chunk and conversation gives, and every later turn
+ * stands behind the ones before. */
+START_TEST(every_turn_is_supervised) {
+  lab *s = lab_of_turns(2, 256);
+  fl_conv all[N];
+  bool ok[N];
+  size_t longest = 0;
+  make(s, all, ok, 0, N, NULL, NULL);
+  const fl_tokenizer *t = fl_model_tokenizer(s->r.m);
+  for (size_t i = 0; i < N; i++) {
+    size_t ends = 0, stops = 0;
+    if (!ok[i]) continue;
+    check_teacher(s, i, &all[i]);
+    for (size_t r = 0; r < all[i].targets.n_rows; r++)
+      stops += fl_chat_stops(fl_model_template(s->r.m), t, all[i].tokens.data[all[i].sup[r] + 1]);
+    for (const char *a = all[i].answer; (a = strstr(a, "\n\n")) != NULL; a += 2) ends++;
+    ck_assert_uint_ge(ends + 1, stops); /* an answer may hold an empty line of its own */
+    if (stops > longest) longest = stops;
+    ck_assert_int_eq(all[i].kind, FL_N_SEED_KINDS);
+    ck_assert(strcmp(fl_conv_kind(&all[i]), "names") == 0 ||
+              strcmp(fl_conv_kind(&all[i]), "numbers") == 0);
+  }
+  ck_assert_uint_ge(longest, 2);
+  ck_assert_uint_le(longest, 3);
+  release(all, N);
+  lab_free(s);
+}
+END_TEST
+
+START_TEST(turns_alone_and_in_company) {
+  lab *many = lab_of_turns(2, 256), *lone = lab_of_turns(1, 61);
+  fl_conv all[N], one;
+  bool ok[N], ok_one;
+  make(many, all, ok, 0, N, NULL, NULL);
+  for (size_t i = 0; i < N; i += 3) {
+    make(lone, &one, &ok_one, i, 1, NULL, NULL);
+    ck_assert(ok_one == ok[i]);
+    ck_assert(!ok_one || convs_equal(&one, &all[i]));
+    fl_conv_release(&one);
+  }
+  release(all, N);
+  lab_free(many);
+  lab_free(lone);
+}
+END_TEST
+
+/* The first turn of several is the only turn of one. */
+START_TEST(further_turns_change_nothing_before) {
+  lab *one = lab_new(2, 256), *three = lab_new(2, 256);
+  three->o.turns = 3;
+  fl_conv a[N], b[N];
+  bool ok_a[N], ok_b[N];
+  make(one, a, ok_a, 0, N, NULL, NULL);
+  make(three, b, ok_b, 0, N, NULL, NULL);
+  for (size_t i = 0; i < N; i++) {
+    ck_assert(ok_a[i] == ok_b[i]);
+    if (!ok_a[i]) continue;
+    ck_assert_uint_ge(b[i].targets.n_rows, a[i].targets.n_rows);
+    ck_assert(memcmp(a[i].sup, b[i].sup, a[i].targets.n_rows * sizeof *a[i].sup) == 0);
+    ck_assert(memcmp(a[i].tokens.data, b[i].tokens.data, a[i].tokens.len * sizeof(int32_t)) == 0);
+    ck_assert(strncmp(a[i].request, b[i].request, strlen(a[i].request)) == 0);
+  }
+  release(a, N);
+  release(b, N);
+  lab_free(one);
+  lab_free(three);
+}
+END_TEST
+
 /* --- what fails, and what it leaves behind --------------------------------------------------- */
 
 /* One token is never a whole request: every attempt is cut, all are skipped, nothing ends. */
@@ -353,6 +438,9 @@ Suite *suite_study(void) {
   tcase_add_test(core, a_plan_gives_the_same_alone_and_in_company);
   tcase_add_test(core, teacher_rows_equal_a_separate_pass);
   tcase_add_test(core, the_student_reads_the_same_user_turn);
+  tcase_add_test(core, every_turn_is_supervised);
+  tcase_add_test(core, turns_alone_and_in_company);
+  tcase_add_test(core, further_turns_change_nothing_before);
   tcase_add_test(core, different_conversations_ask_differently);
   tcase_add_test(core, every_attempt_is_in_the_log);
   tcase_add_test(errors, hopeless_conversations_are_skipped_and_counted);

@@ -9,6 +9,7 @@ cli_tests = \
 	testsuite/cli/train.sh \
 	testsuite/cli/eval.sh \
 	testsuite/cli/refuse.sh \
+	testsuite/cli/study.sh \
 	testsuite/cli/detached.sh
 TESTS += $(cli_tests)
 EXTRA_DIST += testsuite/cli/lib.sh $(cli_tests)

@@ -8,7 +8,9 @@
 #include "base/units.h"
 #include "commands/command.h"
 #include "commands/engine.h"
+#include "commands/report.h"
 #include "commands/signals.h"
+#include "commands/study_files.h"
 #include "commands/train_options.h"
 #include "fleet/conv_json.h"
 
@@ -20,8 +22,9 @@ typedef struct study_args {
   fl_train_options train;
   opt_list docs;
   bool recursive;
-  size_t count, batch;
-  const char *out;
+  size_t count, batch, texts;
+  const char *out, *seeds, *show;
+  opt_list merge;
 } study_args;
 
 static const opt_spec specs[] = {
@@ -35,13 +38,21 @@ static const opt_spec specs[] = {
     .offset = offsetof(study_args, batch), .help = "conversations made side by side" },
   { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "FILE",
     .offset = offsetof(study_args, out), .help = "where to; standard output without it" },
+  { .name = "seeds", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(study_args, seeds),
+    .help = "seed instructions instead of the seven" },
+  { .name = "show", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(study_args, show),
+    .help = "tell what is in a file of conversations, and make none" },
+  { .name = "texts", .type = OPT_COUNT, .meta = "N", .min = 0, .max = 1e6,
+    .offset = offsetof(study_args, texts), .help = "with --show: conversations shown as text" },
+  { .name = "merge", .type = OPT_LIST, .meta = "FILE", .offset = offsetof(study_args, merge),
+    .help = "put files of conversations together, and make none; repeatable" },
   { 0 }
 };
 static const opt_group groups[] = {
   { "Options", specs, 0 },
   { "Model", engine_options, offsetof(study_args, engine) },
   { "Self-study", study_specs, offsetof(study_args, train) },
-  { "Common options", common_options, 0 },
+  { "Common options", common_json_options, 0 },
   { 0 }
 };
 
@@ -50,12 +61,14 @@ static void init(void *args) {
   fl_train_options_default(&a->train);
   a->count = 16;
   a->batch = 8;
+  a->texts = 3;
 }
 
 typedef struct maker {
   const study_args *args;
   engine engine;
   fl_source_list docs;
+  study_seeds seeds;
   fl_doc_text *texts; /* [docs.n] */
   fl_pass *pass;
   fl_kv_pool *pool;
@@ -65,7 +78,8 @@ typedef struct maker {
 
 static int prepare(maker *m, fl_err *err) {
   const study_args *a = m->args;
-  int rc = fl_source_read(&m->docs, a->docs.v, a->docs.n, a->recursive, err);
+  int rc = a->seeds ? study_seeds_read(&m->seeds, a->seeds, err) : FL_OK;
+  if (rc == FL_OK) rc = fl_source_read(&m->docs, a->docs.v, a->docs.n, a->recursive, err);
   if (rc == FL_OK) rc = engine_open(&m->engine, &a->engine, NULL, err);
   if (rc != FL_OK) return rc;
   const fl_model *model = m->engine.model;
@@ -104,7 +118,8 @@ static int make_batch(maker *m, size_t first, size_t n, fl_err *err) {
   const fl_train_options *t = &m->args->train;
   fl_study_options o = { .chunk_min = t->chunk_min, .chunk_max = t->chunk_max, .top_k = t->top_k,
                          .top_mass = t->top_mass, .max_q = t->max_q, .max_a = t->max_a,
-                         .temperature = 0.6, .seed = t->seed };
+                         .temperature = 0.6, .turns = t->turns, .think = t->think,
+                         .seeds = m->seeds.v, .n_seeds = m->seeds.n, .seed = t->seed };
   fl_conv convs[MAX_BATCH] = { 0 };
   fl_conv_plan plans[MAX_BATCH] = { 0 };
   const fl_doc_text *docs[MAX_BATCH] = { 0 };
@@ -148,12 +163,54 @@ static void release(maker *m) {
   if (m->pool) fl_kv_pool_free(m->pool);
   if (m->pass) fl_pass_free(m->pass);
   fl_source_release(&m->docs);
+  study_seeds_release(&m->seeds);
   engine_close(&m->engine);
+}
+
+static void show_text(const fl_json *t) {
+  const char *doc = "", *kind = "", *request = "", *answer = "";
+  uint64_t first = 0, end = 0;
+  fl_json_get_str(t, "document", &doc);
+  fl_json_get_str(t, "kind", &kind);
+  fl_json_get_str(t, "request", &request);
+  fl_json_get_str(t, "answer", &answer);
+  fl_json_get_u64(t, "first", &first);
+  fl_json_get_u64(t, "end", &end);
+  printf("\n%s, tokens %llu to %llu, %s\n> %s\n%s\n", doc, (unsigned long long)first,
+         (unsigned long long)end, kind, request, answer);
+}
+
+static int show(const study_args *a, fl_err *err) {
+  fl_json *o = NULL, *texts = NULL;
+  int rc = study_show(&o, a->show, a->texts, err);
+  if (rc == FL_OK && !a->common.json) { /* texts are no table */
+    texts = fl_json_dup(fl_json_get(o, "texts"));
+    fl_json_del(o, "texts");
+  }
+  if (rc == FL_OK) rc = report_print(o, a->common.json, err);
+  for (const fl_json *t = texts ? fl_json_first(texts) : NULL; t && rc == FL_OK; t = fl_json_next(t))
+    show_text(t);
+  fl_json_free(texts);
+  fl_json_free(o);
+  return rc;
+}
+
+static int merge(const study_args *a, fl_err *err) {
+  size_t kept = 0, dropped = 0;
+  int rc = study_merge(a->merge.v, a->merge.n, a->out, &kept, &dropped, err);
+  if (rc == FL_OK) fl_info("%zu conversations; %zu that stood there already left out", kept, dropped);
+  return rc;
 }
 
 static int run(const opt_parsed *p, fl_err *err) {
   maker m = { .args = p->args };
   const study_args *a = m.args;
+  if (a->show && (a->docs.n > 0 || a->merge.n > 0))
+    return fl_fail(err, FL_EUSAGE, "--show: makes nothing; leave --docs and --merge out");
+  if (a->show) return show(a, err);
+  if (a->merge.n > 0 && a->docs.n > 0)
+    return fl_fail(err, FL_EUSAGE, "--merge: makes no conversations; leave --docs out");
+  if (a->merge.n > 0) return merge(a, err);
   if (a->docs.n == 0) return fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
   if (a->train.chunk_min > a->train.chunk_max)
     return fl_fail(err, FL_EUSAGE, "--chunk-min %zu: more than --chunk-max %zu; lower it",

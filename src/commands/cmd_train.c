@@ -30,6 +30,8 @@ static const opt_spec input_specs[] = {
     .help = "one cartridge of this name for all documents together" },
   { .name = "study", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(train_args, study),
     .help = "train on the conversations that flotilla study wrote" },
+  { .name = "init", .type = OPT_TEXT, .meta = "HOW", .offset = offsetof(train_args, init),
+    .help = "how cartridges begin: first, random, summary, or a cartridge file" },
   { .name = "eval", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(train_args, eval),
     .help = "questions, as flotilla eval reads them, asked whenever held-out losses are taken" },
   { .name = "eval-arms", .type = OPT_TEXT, .meta = "LIST",
@@ -136,6 +138,16 @@ static int docs_from_manifest(train_args *a, const fl_manifest *m, fl_err *err) 
   return rc;
 }
 
+/* first, random and summary are words; anything else is a file. */
+static void take_init(train_args *a) {
+  static const char *const words[] = { "first", "random", "summary" };
+  if (!a->init) return;
+  a->train.init = FL_INIT_FILE;
+  a->train.init_file = a->init;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcmp(a->init, words[i]) == 0) a->train.init = i;
+}
+
 static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, fl_err *err) {
   train_args *a = p->args;
   bool exists = fleet_dir_exists(dir);
@@ -155,6 +167,10 @@ static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, 
   if (rc == FL_OK && a->docs.n == 0) rc = fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
   if (rc == FL_OK && !exists && !a->engine.model)
     rc = fl_fail(err, FL_EUSAGE, "--model FILE is needed");
+  take_init(a);
+  if (rc == FL_OK && a->init && a->train.init == FL_INIT_FILE && !fl_fs_exists(a->init))
+    rc = fl_fail(err, FL_EUSAGE, "--init %s: no such file; give first, random, summary or a "
+                 "cartridge", a->init);
   if (rc == FL_OK) rc = fl_train_options_check(&a->train, err);
   return rc;
 }

@@ -15,7 +15,7 @@ typedef struct train_args {
   fl_train_options train;
   opt_list docs, remove, redo;
   bool recursive, resume, update, tui, leave;
-  const char *merge, *study, *eval, *eval_arms;
+  const char *merge, *study, *eval, *eval_arms, *init;
 } train_args;
 
 /* Opens, trains, commits and prints the result. */

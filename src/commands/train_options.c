@@ -19,6 +19,8 @@ const opt_spec study_specs[] = {
   REAL("top-mass", top_mass, 1e-9, 1, "teacher probability at which they end"),
   COUNT("max-q", "N", max_q, 1, 4096, "tokens of a request at most"),
   COUNT("max-a", "N", max_a, 1, 4096, "tokens of an answer at most"),
+  COUNT("turns", "N", turns, 1, FL_MAX_TURNS, "requests and answers of a conversation at most"),
+  REAL("think", think, 0, 1, "probability that bot A reasons before its request"),
   { .name = "seed", .letter = 's', .type = OPT_U64, .meta = "N", .min = 0,
     .max = 9007199254740992.0, .offset = offsetof(fl_train_options, seed),
     .help = "of every random draw" },

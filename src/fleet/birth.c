@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "fleet/initial.h"
 #include "fleet/retrieval.h"
 #include "fleet/trainer.h"
 
@@ -17,8 +18,7 @@ static int birth(fl_fleet *f, size_t i, fl_commit *c, fl_err *err) {
   size_t len = 0;
   int rc = fl_fleet_text(f, i, &own, &text, &len, err);
   if (rc == FL_OK)
-    rc = fl_cartridge_birth(&cart, f->pass, f->pool[FL_KV_F32], text, len, (size_t)f->m.p,
-                            (size_t)f->m.frozen, err);
+    rc = fl_fleet_initial(&cart, f, i, text, len, err);
   fl_fleet_provenance(f, d, fl_manifest_generation(&f->m), &prov);
   if (rc == FL_OK) rc = fl_commit_path(&path, c, d->cart_file, err);
   if (rc == FL_OK) rc = fl_cartridge_write(path, &cart, &prov, err);

@@ -6,6 +6,8 @@
 
 #include "base/mem.h"
 
+enum { KIND_MAX_BYTES = 64 };
+
 static void print_u32s(fl_buf *out, const char *key, const uint32_t *v, size_t n) {
   fl_buf_printf(out, ",\"%s\":[", key);
   for (size_t i = 0; i < n; i++) fl_buf_printf(out, "%s%lu", i ? "," : "", (unsigned long)v[i]);
@@ -38,7 +40,7 @@ void fl_conv_print(fl_buf *out, const fl_conv *c, const fl_conv_label *label) {
     fl_buf_puts(out, ",\"skipped\":true}\n");
     return;
   }
-  print_text(out, "kind", c->kind < FL_N_SEED_KINDS ? fl_seed_kinds[c->kind].kind : "");
+  print_text(out, "kind", fl_conv_kind(c));
   fl_buf_printf(out, ",\"first\":%zu,\"end\":%zu", c->first, c->end);
   print_text(out, "request", c->request);
   print_text(out, "answer", c->answer);
@@ -129,7 +131,11 @@ static int read_span(fl_conv *c, const fl_json *o) {
       end > UINT32_MAX || !fl_json_get_str(o, "kind", &kind))
     return FL_EINPUT;
   while (c->kind < FL_N_SEED_KINDS && strcmp(fl_seed_kinds[c->kind].kind, kind) != 0) c->kind++;
-  if (c->kind == FL_N_SEED_KINDS) return FL_EINPUT;
+  if (c->kind == FL_N_SEED_KINDS) {
+    if (*kind == '\0' || strlen(kind) > KIND_MAX_BYTES) return FL_EINPUT;
+    c->kind_name = fl_strdup(kind);
+    if (c->kind_name == NULL) return FL_ENOMEM;
+  }
   c->first = (size_t)first;
   c->end = (size_t)end;
   (void)fl_json_get_str(o, "request", &request);

@@ -20,6 +20,10 @@
 #include "sources/source.h"
 #include "study/study.h"
 
+/* What the rows of a cartridge are before its first step: the model's own over the document's first
+ * tokens, over random ones, over a summary that it writes; or another cartridge's. */
+typedef enum fl_init { FL_INIT_FIRST, FL_INIT_RANDOM, FL_INIT_SUMMARY, FL_INIT_FILE } fl_init;
+
 /* Every training flag; defaults in fl_train_options_default(). Ranges: fl_train_options_check(). */
 typedef struct fl_train_options {
   size_t p, frozen;                 /* rows of a cartridge; never-trained rows at its start */
@@ -37,6 +41,10 @@ typedef struct fl_train_options {
   size_t top_k;
   double top_mass;
   size_t max_q, max_a;
+  size_t turns;                     /* requests and answers of a conversation at most */
+  double think;                     /* probability that bot A reasons first */
+  size_t init;                      /* fl_init */
+  const char *init_file;            /* borrowed; of FL_INIT_FILE, not kept in the manifest */
   uint64_t seed;
   size_t embed_chunk;
   double replay;                    /* mean uses of a conversation, >= 1 */

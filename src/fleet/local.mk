@@ -14,6 +14,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/given.c src/fleet/given.h \
 	src/fleet/heldout.c src/fleet/heldout.h \
 	src/fleet/index.c \
+	src/fleet/initial.c src/fleet/initial.h \
 	src/fleet/kept.c src/fleet/kept.h \
 	src/fleet/manifest.c src/fleet/manifest.h \
 	src/fleet/manifest_read.c \

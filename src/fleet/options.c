@@ -43,6 +43,9 @@ static const flag flags[] = {
   { "top-mass", AT(top_mass), REAL, 0, 1, true, true },
   { "max-q", AT(max_q), SIZE, 1, 4096, false, true },
   { "max-a", AT(max_a), SIZE, 1, 4096, false, true },
+  { "turns", AT(turns), SIZE, 1, FL_MAX_TURNS, false, true },
+  { "think", AT(think), REAL, 0, 1, false, true },
+  { "init", AT(init), SIZE, FL_INIT_FIRST, FL_INIT_FILE, false, true },
   { "seed", AT(seed), U64, 0, EXACT, false, true },
   { "embed-chunk", AT(embed_chunk), SIZE, 1, 8192, false, true },
   { "replay", AT(replay), REAL, 1, 1000, false, true },
@@ -58,7 +61,8 @@ void fl_train_options_default(fl_train_options *o) {
   *o = (fl_train_options){
     .p = 256, .frozen = 1, .budget = 4, .rotate_every = 10, .evict_frac = 0.5, .warmup = 8,
     .p_iso = 0.75, .distract_max = 3, .rounds = 20, .accum = 4, .lr = 2e-3, .chunk_min = 256,
-    .chunk_max = 512, .top_k = 20, .top_mass = 0.99, .max_q = 64, .max_a = 192, .seed = 42,
+    .chunk_max = 512, .top_k = 20, .top_mass = 0.99, .max_q = 64, .max_a = 192, .turns = 1,
+    .seed = 42,
     .embed_chunk = 256, .replay = 1, .save_every = 5, .eval_every = 10, .heldout = 1, .pack = true,
     .gen_kv = FL_KV_F32, .positions = FL_POS_SHARED
   };

@@ -32,7 +32,8 @@ fl_study_options fl_trainer_study(fl_trainer *t) {
   const fl_train_options *o = &t->f->opts;
   return (fl_study_options){ .chunk_min = o->chunk_min, .chunk_max = o->chunk_max,
                              .top_k = o->top_k, .top_mass = o->top_mass, .max_q = o->max_q,
-                             .max_a = o->max_a, .temperature = 0.6, .seed = o->seed };
+                             .max_a = o->max_a, .turns = o->turns,
+                             .think = o->think, .temperature = 0.6, .seed = o->seed };
 }
 
 static bool cancelled(void *ctx) { return fl_trainer_poll(ctx); }

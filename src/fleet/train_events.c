@@ -99,7 +99,7 @@ void fl_log_replayed(const fl_trainer *t, size_t doc, uint32_t conv, const fl_co
   fl_event_int(&e, "doc", t->f->m.doc[doc].id);
   fl_event_int(&e, "round", (int64_t)t->f->m.rounds + 1);
   fl_event_int(&e, "conv", conv);
-  fl_event_str(&e, "kind", fl_seed_kinds[c->kind].kind);
+  fl_event_str(&e, "kind", fl_conv_kind(c));
   fl_event_int(&e, "first", (int64_t)c->first);
   fl_event_int(&e, "end", (int64_t)c->end);
   fl_event_str(&e, "request", c->request != NULL ? c->request : "");

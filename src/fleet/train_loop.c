@@ -182,7 +182,9 @@ static int after_round(fl_trainer *t, fl_err *err) {
 /* --- a run --- */
 
 /* Places that a step needs beside the prefix: user turn, opener, answer. */
-static size_t conversation_rows(const fl_train_options *o) { return o->max_q + o->max_a + 64; }
+static size_t conversation_rows(const fl_train_options *o) {
+  return o->turns * (o->max_q + o->max_a + 64);
+}
 
 static int plan_sizes(fl_trainer *t, fl_err *err) {
   const fl_fleet *f = t->f;
@@ -204,7 +206,7 @@ static int plan_sizes(fl_trainer *t, fl_err *err) {
   if (t->max_parts > fit) t->max_parts = fit;
   t->max_convs = o->accum > o->heldout ? o->accum : o->heldout;
   t->limits = (fl_conv_limits){ .n_vocab = hp->n_vocab, .max_tokens = rows,
-                                .max_sup = o->max_a + 1 };
+                                .max_sup = o->turns * (o->max_a + 1) };
   return FL_OK;
 }
 

@@ -131,10 +131,10 @@ void fl_study_chunk(const fl_study_options *o, const fl_doc_text *doc, const fl_
 }
 
 uint32_t fl_study_kind(const fl_study_options *o, const fl_conv_plan *plan) {
-  uint32_t order[FL_N_SEED_KINDS];
-  fl_rng rng =
-      fl_rng_stream(o->seed, FL_RNG_SEED, plan->doc, plan->draw / FL_N_SEED_KINDS, 0);
-  for (uint32_t i = 0; i < FL_N_SEED_KINDS; i++) order[i] = i;
-  fl_rng_shuffle(&rng, order, FL_N_SEED_KINDS);
-  return order[plan->draw % FL_N_SEED_KINDS];
+  const uint32_t n = o->seeds ? (uint32_t)o->n_seeds : FL_N_SEED_KINDS;
+  uint32_t order[FL_MAX_SEEDS];
+  fl_rng rng = fl_rng_stream(o->seed, FL_RNG_SEED, plan->doc, plan->draw / n, 0);
+  for (uint32_t i = 0; i < n; i++) order[i] = i;
+  fl_rng_shuffle(&rng, order, n);
+  return order[plan->draw % n];
 }

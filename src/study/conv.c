@@ -18,7 +18,13 @@ void fl_conv_release(fl_conv *c) {
   fl_free(c->sup);
   fl_free(c->request);
   fl_free(c->answer);
+  fl_free(c->kind_name);
   *c = (fl_conv){ 0 };
+}
+
+const char *fl_conv_kind(const fl_conv *c) {
+  if (c->kind < FL_N_SEED_KINDS) return fl_seed_kinds[c->kind].kind;
+  return c->kind_name ? c->kind_name : "";
 }
 
 int fl_target_room_init(fl_target_room *r, size_t max_rows, size_t top_k, fl_err *err) {
@@ -125,5 +131,51 @@ int fl_conv_build(fl_conv *out, const fl_ids *prompt, const fl_ids *answer, int3
     return fl_fail(err, FL_ENOMEM, "out of memory for a conversation");
   for (size_t i = 0; i < out->targets.n_rows; i++)
     out->sup[i] = (uint32_t)(prompt->len - 1 + n_think + i);
+  return FL_OK;
+}
+
+static char *joined(const char *a, const char *b) { return fl_asprintf("%s\n\n%s", a, b); }
+
+/* Room for the entries of both, the first ones copied. */
+static int targets_join(fl_targets *out, const fl_targets *a, const fl_targets *b) {
+  fl_targets t = { .n_rows = a->n_rows + b->n_rows };
+  const uint32_t n_a = a->first[a->n_rows], n_b = b->first[b->n_rows];
+  t.first = fl_calloc(t.n_rows + 1, sizeof *t.first);
+  t.id = fl_calloc((size_t)n_a + n_b, sizeof *t.id);
+  t.prob = fl_calloc((size_t)n_a + n_b, sizeof *t.prob);
+  if (!t.first || !t.id || !t.prob) {
+    targets_release(&t);
+    return FL_ENOMEM;
+  }
+  memcpy(t.first, a->first, (a->n_rows + 1) * sizeof *t.first);
+  for (size_t i = 1; i <= b->n_rows; i++) t.first[a->n_rows + i] = n_a + b->first[i];
+  memcpy(t.id, a->id, n_a * sizeof *t.id);
+  memcpy(t.prob, a->prob, n_a * sizeof *t.prob);
+  memcpy(t.id + n_a, b->id, n_b * sizeof *t.id);
+  memcpy(t.prob + n_a, b->prob, n_b * sizeof *t.prob);
+  *out = t;
+  return FL_OK;
+}
+
+int fl_conv_join(fl_conv *io, fl_conv *next, fl_err *err) {
+  const size_t n_a = io->targets.n_rows, n_b = next->targets.n_rows;
+  fl_conv c = { .kind = io->kind, .first = io->first, .end = io->end };
+  c.sup = fl_calloc(n_a + n_b, sizeof *c.sup);
+  c.request = joined(io->request, next->request);
+  c.answer = joined(io->answer, next->answer);
+  if (!c.sup || !c.request || !c.answer ||
+      targets_join(&c.targets, &io->targets, &next->targets) != FL_OK) {
+    fl_conv_release(&c);
+    return fl_fail(err, FL_ENOMEM, "out of memory for a conversation");
+  }
+  memcpy(c.sup, io->sup, n_a * sizeof *c.sup);
+  memcpy(c.sup + n_a, next->sup, n_b * sizeof *c.sup);
+  c.tokens = next->tokens;
+  next->tokens = (fl_ids){ 0 };
+  c.kind_name = io->kind_name;
+  io->kind_name = NULL;
+  fl_conv_release(io);
+  fl_conv_release(next);
+  *io = c;
   return FL_OK;
 }

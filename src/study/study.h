@@ -23,13 +23,17 @@ typedef struct fl_study_options {
   double top_mass;
   size_t max_q, max_a;         /* tokens */
   double temperature;          /* bot A; 0.6 */
+  size_t turns;                /* requests and answers of a conversation at most; 0 is 1 */
+  double think;                /* probability that bot A reasons before its request */
+  const struct fl_seed_kind *seeds; /* NULL: fl_seed_kinds */
+  size_t n_seeds;
   uint64_t seed;
   bool (*cancelled)(void *ctx); /* polled once a decoded token; true ends the call with FL_EINTR.
                                    May be NULL */
   void *cancel_ctx;
 } fl_study_options;
 
-enum { FL_N_SEED_KINDS = 7 };
+enum { FL_N_SEED_KINDS = 7, FL_MAX_TURNS = 8, FL_MAX_SEEDS = 64 };
 typedef struct fl_seed_kind { const char *kind, *text; } fl_seed_kind;
 extern const fl_seed_kind fl_seed_kinds[FL_N_SEED_KINDS];
 
@@ -60,10 +64,13 @@ typedef struct fl_conv {
   fl_ids tokens;      /* user turn, opener, answer (and end of turn if B stopped by itself) */
   uint32_t *sup;      /* [targets.n_rows] index in tokens whose output predicts the target */
   fl_targets targets;
-  uint32_t kind;      /* index in fl_seed_kinds */
+  uint32_t kind;      /* index in fl_seed_kinds; FL_N_SEED_KINDS: another, by name */
+  char *kind_name;    /* of another; owned */
   size_t first, end;  /* chunk span in document tokens */
-  char *request, *answer;
+  char *request, *answer; /* of several turns with an empty line between */
 } fl_conv;
+/* The name of its kind; never NULL. */
+const char *fl_conv_kind(const fl_conv *c);
 void fl_conv_release(fl_conv *c);
 
 /* What to make: pure function of (seed, document, round, conversation). */
@@ -84,7 +91,7 @@ typedef struct fl_study_stats {
 void fl_study_chunk(const fl_study_options *o, const fl_doc_text *doc, const fl_conv_plan *plan,
                     size_t *first, size_t *end);
 
-/* The seed instruction of a plan: index in fl_seed_kinds. Every seven draws hold each kind once. */
+/* The seed instruction of a plan: index in the seeds. Every n_seeds draws hold each one once. */
 uint32_t fl_study_kind(const fl_study_options *o, const fl_conv_plan *plan);
 
 /* Makes n conversations in lockstep batches. docs[i] is the text of plan i. ok[i] tells whether

@@ -1,0 +1,11 @@
+/* initial.h - what a cartridge is before its first step. Private to this folder. */
+#ifndef FL_FLEET_INITIAL_H
+#define FL_FLEET_INITIAL_H
+
+#include "fleet/state.h"
+
+/* *out = the first rows of document i, by f->opts.init. The workspace of f32 must be there. */
+int fl_fleet_initial(fl_cartridge *out, fl_fleet *f, size_t i, const char *text, size_t len,
+                     fl_err *err);
+
+#endif
