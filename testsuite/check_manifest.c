@@ -109,7 +109,7 @@ START_TEST(a_foreign_manifest_is_taken_and_its_members_kept) {
   ck_assert_ptr_nonnull(later);
   ck_assert_uint_eq(fl_json_len(fl_json_get(later, "x")), 2);
   const char *mine = NULL;
-  ck_assert(fl_json_get_str(b.doc[0].orig, "mine", &mine));
+  ck_assert(fl_json_get_str(b.doc[0].extra, "mine", &mine));
   ck_assert_str_eq(mine, "kept");
   fl_manifest_release(&m);
   fl_manifest_release(&b);

@@ -18,3 +18,12 @@ include $(srcdir)/testsuite/serve.mk
 include $(srcdir)/testsuite/edge.mk
 include $(srcdir)/testsuite/cli.mk
 include $(srcdir)/testsuite/tui.mk
+
+# Long tests, apart from `check`; 77 says that what a test needs is not there.
+long_tests = testsuite/long/memory.sh testsuite/long/kills.sh
+EXTRA_DIST += $(long_tests)
+.PHONY: check-long
+check-long: all
+	@status=0; for t in $(long_tests); do \
+	  echo "== $$t"; ($(AM_TESTS_ENVIRONMENT) sh $(srcdir)/$$t); rc=$$?; \
+	  test $$rc = 0 || test $$rc = 77 || status=1; done; exit $$status

@@ -262,3 +262,7 @@ void fl_json_print(fl_buf *out, const fl_json *v, bool pretty) {
   put_value(out, v, pretty, 0);
   if (pretty) fl_buf_putc(out, '\n');
 }
+
+void fl_json_print_inside(fl_buf *out, const fl_json *v, size_t depth) {
+  put_value(out, v, true, depth);
+}

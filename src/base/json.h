@@ -53,6 +53,9 @@ void fl_json_del(fl_json *obj, const char *key);
  * integers, other numbers with as many digits as give the same double back; NaN and infinities
  * print as null. */
 void fl_json_print(fl_buf *out, const fl_json *v, bool pretty);
+/* The same, pretty, as part of a larger text: lines after the first are indented as at this depth,
+ * and no newline ends it. */
+void fl_json_print_inside(fl_buf *out, const fl_json *v, size_t depth);
 /* The text of one number, as in fl_json_print. */
 void fl_json_number_text(fl_buf *out, double v);
 /* Appends `s` (len bytes, any content) as a JSON string in quotes; invalid UTF-8 becomes U+FFFD. */

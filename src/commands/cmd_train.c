@@ -200,7 +200,7 @@ static int print_result(const fl_fleet *f, const char *dir, double seconds, bool
   return rc;
 }
 
-int train_run(train_args *a, const char *dir, const fl_source_list *docs, fl_err *err) {
+int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err) {
   engine e = { 0 };
   fl_fleet *f = NULL;
   train_eval *asked = NULL;
@@ -212,6 +212,7 @@ int train_run(train_args *a, const char *dir, const fl_source_list *docs, fl_err
   signals_catch();
   int rc = engine_open(&e, &a->engine, fleet_dir_exists(dir) ? dir : NULL, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, dir, e.model, e.team, docs, &a->train, &how, err);
+  fl_source_release(docs); /* the fleet has its own copy, out of memory */
   if (rc == FL_OK && a->study) rc = fl_fleet_use_study(f, a->study, err);
   if (rc == FL_OK && a->eval) {
     rc = train_eval_new(&asked, a->eval, a->eval_arms, f, e.team, err);

@@ -2,9 +2,15 @@
  * the same files, byte for byte, as one that ran through.
  *
  * Every training runs in a child process; this one never opens a model, so that it has no threads
- * when it forks. SIGKILL cannot be caught: nothing is saved beyond what was committed. */
+ * when it forks. SIGKILL cannot be caught: nothing is saved beyond what was committed.
+ *
+ * The kills are spread over the rounds: with k of them to come, a child may commit about one part in
+ * k + 1 of the rounds that are left, and is killed then if it was not before. Two of three die at a
+ * random age, one of three at a random moment after a change to the folder, which is inside a commit
+ * or just after it. */
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,7 +23,24 @@
 #include "commands/signals.h"
 
 enum { FRESH_STARTS = 6 };
-static const double poll_s = 0.002;
+static const double poll_s = 0.0005;
+static const double commit_s = 0.01; /* about as long as a commit takes */
+
+typedef struct doom { /* what a child is killed at, whichever comes first */
+  double age_s;
+  size_t changes;     /* of the folder; 0: none counts */
+  double after_s;     /* since the last of these */
+  uint64_t rounds;    /* committed */
+} doom;
+
+typedef struct watch { /* a folder that a child writes to */
+  const char *dir;
+  struct timespec changed;
+  ino_t manifest;
+  size_t changes;
+  double changed_s;   /* when the last of `doom.changes` was seen; 0: not yet */
+  uint64_t rounds;
+} watch;
 
 /* In the child: trains until `rounds` are done in all. */
 static int train_here(const gate_run *g, const char *dir, const fl_source_list *docs, fl_err *err) {
@@ -45,12 +68,46 @@ static void nap(double seconds) {
   nanosleep(&t, NULL);
 }
 
-/* Starts a child and kills it after `limit_s` (0: never). *killed tells how it ended. */
+static int rounds_done(const char *dir, uint64_t *out) {
+  fl_manifest m = { 0 };
+  *out = 0;
+  if (!fleet_dir_exists(dir)) return FL_OK;
+  int rc = fl_manifest_load(&m, dir, NULL);
+  if (rc == FL_OK) *out = m.rounds;
+  fl_manifest_release(&m);
+  return rc;
+}
+
+static void look(watch *w, const doom *d) {
+  struct stat st;
+  if (stat(w->dir, &st) != 0) return;
+  if (st.st_mtim.tv_sec == w->changed.tv_sec && st.st_mtim.tv_nsec == w->changed.tv_nsec) return;
+  w->changed = st.st_mtim;
+  if (++w->changes == d->changes) w->changed_s = fl_now_s();
+  char *path = fl_fs_join(w->dir, FL_MANIFEST_FILE);
+  if (path && stat(path, &st) == 0 && st.st_ino != w->manifest) {
+    w->manifest = st.st_ino;
+    (void)rounds_done(w->dir, &w->rounds);
+  }
+  fl_free(path);
+}
+
+static bool is_due(const watch *w, const doom *d, double start) {
+  const double now = fl_now_s();
+  return now - start >= d->age_s || w->rounds >= d->rounds ||
+         (w->changed_s > 0 && now - w->changed_s >= d->after_s);
+}
+
+/* Starts a child and kills it when its doom says so (NULL: never). *killed tells how it ended. */
 static int train_child(const gate_run *g, const char *dir, const fl_source_list *docs,
-                       double limit_s, bool *killed, fl_err *err) {
+                       const doom *d, bool *killed, fl_err *err) {
+  watch w = { .dir = dir };
   double start = fl_now_s();
   int status;
   *killed = false;
+  if (d) look(&w, d); /* what is there already is no change */
+  w.changes = 0;
+  w.changed_s = 0;
   pid_t pid = fork();
   if (pid < 0) return fl_fail(err, FL_EFAIL, "a child process can't be started");
   if (pid == 0) {
@@ -61,7 +118,8 @@ static int train_child(const gate_run *g, const char *dir, const fl_source_list 
   }
   while (waitpid(pid, &status, WNOHANG) == 0) {
     bool stop = signals_stop();
-    if (stop || (limit_s > 0 && fl_now_s() - start >= limit_s)) {
+    if (d) look(&w, d);
+    if (stop || (d && is_due(&w, d, start))) {
       kill(pid, SIGKILL);
       waitpid(pid, &status, 0);
       *killed = WIFSIGNALED(status);
@@ -118,31 +176,35 @@ static int compare_folders(const char *a, const char *b, size_t *files, size_t *
   return rc;
 }
 
-static int rounds_done(const char *dir, uint64_t *out) {
-  fl_manifest m = { 0 };
-  *out = 0;
-  if (!fleet_dir_exists(dir)) return FL_OK;
-  int rc = fl_manifest_load(&m, dir, NULL);
-  if (rc == FL_OK) *out = m.rounds;
-  fl_manifest_release(&m);
-  return rc;
+static doom draw_doom(const gate_run *g, uint64_t done, double whole_s, fl_rng *rng,
+                      size_t to_come) {
+  const uint64_t left = g->args->train.rounds - done;
+  const uint64_t share = left / (to_come + 1);
+  const double part = (double)(left + 1) / (double)(g->args->train.rounds + 1);
+  doom d = { .rounds = done + (share > 0 ? share : 1) };
+  if (d.rounds >= g->args->train.rounds) d.rounds = UINT64_MAX; /* by age alone */
+  /* Opening and births take a part of every child's life that no share of rounds tells. */
+  d.age_s = whole_s * part * (0.02 + 0.9 * fl_rng_unit(rng));
+  d.after_s = commit_s * fl_rng_unit(rng);
+  if (fl_rng_below(rng, 3) == 0) d.changes = 1 + (size_t)fl_rng_below(rng, 12);
+  return d;
 }
 
-/* Kills at a random part of the work that is left, until the training came through. */
+/* Kills at random until it was done as often as asked; the last child comes through. */
 static int killed_run(const gate_run *g, const char *dir, const fl_source_list *docs,
                       double whole_s, fl_rng *rng, size_t *kills, fl_err *err) {
-  for (;;) {
+  for (*kills = 0;;) {
     uint64_t done;
     bool killed, more = *kills < g->args->kills;
     if (rounds_done(dir, &done) != FL_OK)
       return fl_fail(err, FL_EGATE, "%s: the manifest of a killed run can't be read", dir);
-    double left = 1 - (double)done / (double)(g->args->train.rounds + 1);
-    double limit = more ? whole_s * left * (0.02 + 0.9 * fl_rng_unit(rng)) : 0;
-    int rc = train_child(g, dir, docs, limit, &killed, err);
+    const doom d = draw_doom(g, done, whole_s, rng, g->args->kills - *kills);
+    int rc = train_child(g, dir, docs, more ? &d : NULL, &killed, err);
     if (rc != FL_OK) return rc;
     if (!killed) return FL_OK;
     (*kills)++;
-    fl_info("killed after %.2f s at round %llu or later", limit, (unsigned long long)done);
+    fl_info("killed (%zu of %zu) at round %llu or later", *kills, g->args->kills,
+            (unsigned long long)done);
   }
 }
 
@@ -153,10 +215,10 @@ static int run_in(gate_run *g, const char *tmp, const fl_source_list *docs, fl_e
   bool killed;
   double start = fl_now_s();
   int rc = whole ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
-  if (rc == FL_OK) rc = train_child(g, whole, docs, 0, &killed, err);
+  if (rc == FL_OK) rc = train_child(g, whole, docs, NULL, &killed, err);
   double whole_s = fl_now_s() - start;
-  /* A run that was too quick to be hit begins anew, and is hit sooner. */
-  for (int i = 0; i < FRESH_STARTS && kills == 0 && rc == FL_OK; i++, whole_s /= 2) {
+  /* A run that came through too early begins anew, and is hit sooner. */
+  for (int i = 0; i < FRESH_STARTS && kills < g->args->kills && rc == FL_OK; i++, whole_s /= 2) {
     fl_free(broken);
     broken = fl_asprintf("%s/killed-%d", tmp, i);
     rc = broken ? killed_run(g, broken, docs, whole_s, &rng, &kills, err)
@@ -173,7 +235,7 @@ static int run_in(gate_run *g, const char *tmp, const fl_source_list *docs, fl_e
     fl_json_set_u64(row, "kills", kills);
     fl_json_set_u64(row, "files", files);
     fl_json_set_u64(row, "same", same);
-    gate_check(g, kills > 0 && same == files, row,
+    gate_check(g, kills == g->args->kills && same == files, row,
                "%zu rounds, killed %zu times: %zu/%zu files agree byte for byte%s%s",
                g->args->train.rounds, kills, same, files,
                other ? "; the first that does not: " : "", other ? other : "");

@@ -18,10 +18,10 @@ typedef struct train_args {
   const char *merge, *study, *eval, *eval_arms, *init;
 } train_args;
 
-/* Opens, trains, commits and prints the result. */
-int train_run(train_args *a, const char *dir, const fl_source_list *docs, fl_err *err);
+/* Opens, trains, commits and prints the result. docs is released as soon as it is not needed. */
+int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err);
 /* The same in a child process with its own session, which writes to DIR/train.log, while this one
  * shows the dashboard. When the dashboard is left, training goes on. */
-int train_detached(train_args *a, const char *dir, const fl_source_list *docs, fl_err *err);
+int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err *err);
 
 #endif

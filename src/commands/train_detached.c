@@ -19,7 +19,7 @@
 #include "tui/tui.h"
 
 /* In the child; never returns. */
-static _Noreturn void train_in_child(train_args *a, const char *dir, const fl_source_list *docs,
+static _Noreturn void train_in_child(train_args *a, const char *dir, fl_source_list *docs,
                                      int log_fd) {
   fl_err why = { 0 };
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -86,7 +86,7 @@ static int watch(const char *dir, bool leave, fl_err *err) {
   return fl_tui_watch(&o, err);
 }
 
-int train_detached(train_args *a, const char *dir, const fl_source_list *docs, fl_err *err) {
+int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err *err) {
   char *log_path = NULL, *events = NULL;
   int log_fd = -1, status = 0, watched = FL_OK;
   bool ended = false;

@@ -96,6 +96,7 @@ static bool names_of(names *out, const fl_manifest *m) {
 
 static bool is_temp(const char *name) {
   return (strncmp(name, FL_MANIFEST_FILE ".tmp-", sizeof FL_MANIFEST_FILE + 4) == 0) ||
+         strncmp(name, FL_TEXTS_TEMP, sizeof FL_TEXTS_TEMP - 1) == 0 ||
          (strncmp(name, "heldout.jsonl.tmp-", 18) == 0) || strcmp(name, ".index.link") == 0;
 }
 
@@ -113,23 +114,10 @@ void fl_commit_sweep(const char *dir, const fl_manifest *m) {
   fl_free(l.v);
 }
 
-/* Deletes what the old manifest's JSON named and the new manifest does not. */
-static void remove_replaced(const char *dir, const fl_json *old, const names *now) {
-  static const char *const keys[] = { "cart_file", "opt_file", "study_file", "index_file" };
-  const fl_json *docs = fl_json_get(old, "docs");
-  for (const fl_json *d = docs != NULL ? fl_json_first(docs) : NULL; d; d = fl_json_next(d)) {
-    const fl_json *ours = fl_json_get(d, "flotilla");
-    for (size_t k = 0; k < 3; k++) {
-      const char *s = NULL;
-      bool has = fl_json_get_str(d, keys[k], &s) ||
-                 (ours != NULL && fl_json_get_str(ours, keys[k], &s));
-      if (has && fl_fs_is_plain_name(s) && !named(now, s)) remove_in(dir, s);
-    }
-  }
-  const fl_json *top = fl_json_get(old, "flotilla");
-  const char *s = NULL;
-  if (top != NULL && fl_json_get_str(top, keys[3], &s) && fl_fs_is_plain_name(s) && !named(now, s))
-    remove_in(dir, s);
+/* Deletes what the manifest on disk named before and does not now. */
+static void remove_replaced(const char *dir, const fl_buf *saved, const names *now) {
+  for (size_t at = 0; at < saved->len; at += strlen(saved->data + at) + 1)
+    if (!named(now, saved->data + at)) remove_in(dir, saved->data + at);
 }
 
 /* --- the link for other programs --- */
@@ -194,10 +182,8 @@ static void count_bytes(fl_commit *c, size_t manifest_bytes) {
 int fl_commit_finish(fl_commit *c, fl_manifest *m, fl_err *err) {
   fl_buf text = { 0 };
   names now = { 0 };
-  fl_json *old = m->root != NULL ? fl_json_dup(m->root) : NULL;
   int rc = FL_ENOMEM;
-  if ((m->root != NULL && old == NULL) || !names_of(&now, m) ||
-      fl_manifest_print(m, &text) != FL_OK) {
+  if (!names_of(&now, m) || fl_manifest_print(m, &text) != FL_OK) {
     fl_fail(err, rc, "%s: not enough memory to save the fleet", c->dir);
     goto done;
   }
@@ -208,13 +194,13 @@ int fl_commit_finish(fl_commit *c, fl_manifest *m, fl_err *err) {
   count_bytes(c, text.len);
   empty(c);
   step(c, 4);
-  if (old != NULL) remove_replaced(c->dir, old, &now);
+  remove_replaced(c->dir, &m->saved, &now);
+  fl_manifest_note_saved(m); /* without memory some are forgotten, and swept at the next opening */
   step(c, 5);
   link_index(c->dir, m);
 done:
   if (rc != FL_OK) fl_commit_abandon(c);
   fl_free(now.v);
-  fl_json_free(old);
   fl_buf_release(&text);
   return rc;
 }

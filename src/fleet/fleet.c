@@ -11,6 +11,7 @@
 #include "fleet/given.h"
 #include "fleet/retrieval.h"
 #include "fleet/state.h"
+#include "fleet/texts.h"
 
 static void cache_release(fl_fleet *f) {
   for (size_t i = 0; i < f->n_cache; i++) {
@@ -33,6 +34,7 @@ void fl_fleet_close(fl_fleet *f) {
   fl_manifest_release(&f->m);
   for (size_t i = 0; i < f->n_old; i++) fl_manifest_release(&f->old[i]);
   fl_free(f->old);
+  fl_texts_free(f->texts);
   fl_free(f->source_of);
   fl_events_close(f->log);
   fl_lock_drop(f->lock);
@@ -84,7 +86,6 @@ int fl_fleet_find(const fl_fleet *f, const char *name, size_t *out) {
 uint64_t fl_fleet_rounds(const fl_fleet *f) { return f->m.rounds; }
 uint64_t fl_fleet_generation(const fl_fleet *f) { return fl_manifest_generation(&f->m); }
 fl_events *fl_fleet_events(fl_fleet *f) { return f->log; }
-const fl_json *fl_fleet_manifest(const fl_fleet *f) { return f->m.root; }
 fl_model *fl_fleet_model(const fl_fleet *f) { return f->model; }
 
 int fl_fleet_use_study(fl_fleet *f, const char *path, fl_err *err) {
@@ -111,33 +112,13 @@ int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err) {
 
 /* --- texts --- */
 
-/* Documents of a merged fleet, in the order of their names, with an empty line between them. */
-static int merged_text(const fl_fleet *f, const fl_source_list *l, fl_buf *own, fl_err *err) {
-  for (size_t i = 0; i < f->m.n_members; i++) {
-    const fl_member *e = &f->m.member[i];
-    const fl_source_doc *d = NULL;
-    for (size_t k = 0; k < l->n && d == NULL; k++)
-      if (strcmp(l->doc[k].name, e->name) == 0) d = &l->doc[k];
-    if (d == NULL)
-      return fl_fail(err, FL_ENOENT, "%s: merged into this fleet but not among the documents given",
-                     e->name);
-    if (i > 0) fl_buf_puts(own, "\n\n");
-    fl_buf_append(own, d->text, d->len);
+int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {
+  if (f->m.n_members == 0) return fl_texts_read(f->texts, f->source_of[i], out, err);
+  int rc = FL_OK;
+  for (size_t k = 0; rc == FL_OK && k < f->m.n_members; k++) {
+    if (k > 0) fl_buf_puts(out, "\n\n"); /* the members, an empty line between them */
+    rc = fl_texts_read(f->texts, f->source_of[k], out, err);
   }
-  return own->oom ? fl_fail(err, FL_ENOMEM, "not enough memory for the merged documents") : FL_OK;
-}
-
-int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *own, const char **text, size_t *len,
-                  fl_err *err) {
-  if (f->m.n_members == 0) {
-    const fl_source_doc *d = &f->sources->doc[f->source_of[i]];
-    *text = d->text;
-    *len = d->len;
-    return FL_OK;
-  }
-  int rc = merged_text(f, f->sources, own, err);
-  *text = own->data;
-  *len = own->len;
   return rc;
 }
 
@@ -172,7 +153,7 @@ static int text_by_name(const char *name, const char *hash, const fl_source_list
 
 int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sources, fl_buf *own,
                         fl_err *err) {
-  if (sources == NULL) sources = f->sources;
+  if (sources == NULL && f->texts != NULL) return fl_fleet_text(f, i, own, err);
   if (f->m.n_members == 0)
     return text_by_name(f->m.doc[i].name, f->m.doc[i].hash, sources, own, err);
   int rc = FL_OK;

@@ -108,8 +108,8 @@ typedef struct fl_progress {
 } fl_progress;
 
 /* Opens (creating, resuming, reconciling) the fleet in folder `dir` for `model`. docs and opts may
- * be NULL when read_only, the model too where only listings are wanted. model, team and docs are
- * borrowed and must outlive the fleet. opts: flags given; on resume the manifest's p, frozen,
+ * be NULL when read_only, the model too where only listings are wanted. model and team are borrowed
+ * and must outlive the fleet; docs is needed during the call alone. opts: flags given; on resume the manifest's p, frozen,
  * embed_chunk, seed win and a different explicit value is refused by the command. */
 int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *team,
                   const fl_source_list *docs, const fl_train_options *opts,
@@ -136,7 +136,6 @@ int fl_fleet_find(const fl_fleet *f, const char *name, size_t *out); /* FL_ENOEN
 uint64_t fl_fleet_rounds(const fl_fleet *f);
 uint64_t fl_fleet_generation(const fl_fleet *f);
 fl_events *fl_fleet_events(fl_fleet *f);
-const fl_json *fl_fleet_manifest(const fl_fleet *f); /* the parsed fleet.json */
 fl_model *fl_fleet_model(const fl_fleet *f);
 /* Read-only fleets: takes over what a trainer has committed since; *changed tells. Positions of
  * documents may change then, their ids do not. Strings from listings stay valid. */

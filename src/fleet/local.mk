@@ -26,6 +26,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/rotate.c src/fleet/rotate.h \
 	src/fleet/round.c \
 	src/fleet/state.h \
+	src/fleet/texts.c src/fleet/texts.h \
 	src/fleet/train_control.c \
 	src/fleet/train_events.c \
 	src/fleet/train_loop.c \

@@ -14,6 +14,8 @@ static void doc_release(fl_mdoc *d) {
   fl_free(d->opt_file);
   fl_free(d->study_file);
   fl_coverage_release(&d->coverage);
+  fl_json_free(d->extra);
+  fl_json_free(d->extra_ours);
 }
 
 void fl_manifest_release(fl_manifest *m) {
@@ -29,6 +31,7 @@ void fl_manifest_release(fl_manifest *m) {
   fl_free(m->tokenizer_hash);
   fl_free(m->index_file);
   fl_json_free(m->root);
+  fl_buf_release(&m->saved);
   *m = (fl_manifest){ 0 };
 }
 
@@ -142,45 +145,49 @@ static bool set_new(fl_json *obj, const char *key, fl_json *v) {
   return v != NULL && fl_json_set(obj, key, v);
 }
 
+static bool add_copies(fl_json *to, const fl_json *extra) {
+  const fl_json *v = extra != NULL ? fl_json_first(extra) : NULL;
+  for (; v != NULL; v = fl_json_next(v))
+    if (!set_new(to, fl_json_key(v), fl_json_dup(v))) return false;
+  return true;
+}
+
+static bool set_doc_ours(const fl_mdoc *d, fl_json *ours) {
+  return fl_json_set_u64(ours, "id", d->id) &&
+         fl_json_set_str(ours, "hash", text_or_empty(d->hash)) &&
+         fl_json_set_u64(ours, "rows", d->rows) &&
+         fl_json_set_u64(ours, "targeted", d->targeted) &&
+         fl_json_set_u64(ours, "made", d->made) && fl_json_set_bool(ours, "born", d->born) &&
+         fl_json_set_bool(ours, "resident", d->resident) &&
+         fl_json_set_bool(ours, "marked", d->marked) &&
+         fl_json_set_str(ours, "study_file", text_or_empty(d->study_file)) &&
+         set_new(ours, "coverage", coverage_json(&d->coverage)) && add_copies(ours, d->extra_ours);
+}
+
 static fl_json *doc_json(const fl_mdoc *d) {
-  fl_json *o = d->orig != NULL ? fl_json_dup(d->orig) : fl_json_object();
-  if (o == NULL) return NULL;
-  fl_json *ours = object_of(o, "flotilla");
-  bool ok = ours != NULL && fl_json_set_str(o, "name", d->name) &&
+  fl_json *o = fl_json_object(), *ours = fl_json_object();
+  bool ok = o != NULL && ours != NULL && fl_json_set_str(o, "name", d->name) &&
             fl_json_set_str(o, "cart_file", d->cart_file) &&
             fl_json_set_str(o, "opt_file", d->opt_file) &&
             fl_json_set_u64(o, "tokens", d->tokens) && fl_json_set_u64(o, "steps", d->steps) &&
-            fl_json_set_u64(ours, "id", d->id) &&
-            fl_json_set_str(ours, "hash", text_or_empty(d->hash)) &&
-            fl_json_set_u64(ours, "rows", d->rows) &&
-            fl_json_set_u64(ours, "targeted", d->targeted) &&
-            fl_json_set_u64(ours, "made", d->made) && fl_json_set_bool(ours, "born", d->born) &&
-            fl_json_set_bool(ours, "resident", d->resident) &&
-            fl_json_set_bool(ours, "marked", d->marked) &&
-            fl_json_set_str(ours, "study_file", text_or_empty(d->study_file)) &&
-            set_new(ours, "coverage", coverage_json(&d->coverage));
-  if (!ok) {
-    fl_json_free(ours);
-    fl_json_free(o);
-    return NULL;
-  }
-  if (!fl_json_set(o, "flotilla", ours)) {
-    fl_json_free(o);
-    return NULL;
-  }
-  return o;
+            set_doc_ours(d, ours);
+  if (!ok) fl_json_free(ours);
+  if (ok && fl_json_set(o, "flotilla", ours) && add_copies(o, d->extra)) return o;
+  fl_json_free(o);
+  return NULL;
 }
 
-static fl_json *docs_json(const fl_manifest *m) {
-  fl_json *arr = fl_json_array();
-  for (size_t i = 0; arr != NULL && i < m->n; i++) {
+static int print_docs(const fl_manifest *m, fl_buf *out) {
+  fl_buf_putc(out, '[');
+  for (size_t i = 0; i < m->n; i++) {
     fl_json *o = doc_json(&m->doc[i]);
-    if (o == NULL || !fl_json_push(arr, o)) {
-      fl_json_free(arr);
-      return NULL;
-    }
+    if (o == NULL) return FL_ENOMEM;
+    fl_buf_puts(out, i > 0 ? ",\n    " : "\n    ");
+    fl_json_print_inside(out, o, 2);
+    fl_json_free(o);
   }
-  return arr;
+  fl_buf_puts(out, m->n > 0 ? "\n  ]" : "]");
+  return FL_OK;
 }
 
 static fl_json *members_json(const fl_manifest *m) {
@@ -226,7 +233,7 @@ static fl_json *root_json(const fl_manifest *m) {
             fl_json_set_u64(root, "embed_chunk", m->embed_chunk) &&
             fl_json_set_u64(root, "embed_dim", m->embed_dim) &&
             fl_json_set_u64(root, "rounds", m->rounds) &&
-            set_new(root, "docs", docs_json(m)) && ours != NULL && set_ours(m, ours);
+            set_new(root, "docs", fl_json_array()) && ours != NULL && set_ours(m, ours);
   if (!ok) {
     fl_json_free(ours);
     fl_json_free(root);
@@ -239,15 +246,37 @@ static fl_json *root_json(const fl_manifest *m) {
 
 int fl_manifest_print(fl_manifest *m, fl_buf *out) {
   fl_json *root = root_json(m);
-  if (root == NULL) return FL_ENOMEM;
-  fl_json_print(out, root, true);
-  if (out->oom) {
+  int rc = root != NULL ? FL_OK : FL_ENOMEM;
+  const fl_json *v = rc == FL_OK ? fl_json_first(root) : NULL;
+  for (const char *before = "{\n  "; rc == FL_OK && v != NULL; v = fl_json_next(v)) {
+    const char *key = fl_json_key(v);
+    fl_buf_puts(out, before);
+    before = ",\n  ";
+    fl_json_escape(out, key, strlen(key));
+    fl_buf_puts(out, ": ");
+    if (strcmp(key, "docs") == 0) rc = print_docs(m, out);
+    else fl_json_print_inside(out, v, 1);
+  }
+  fl_buf_puts(out, "\n}\n");
+  if (rc != FL_OK || out->oom) {
     fl_json_free(root);
     return FL_ENOMEM;
   }
   fl_json_free(m->root);
   m->root = root;
-  const fl_json *o = fl_json_first(fl_json_get(root, "docs"));
-  for (size_t i = 0; i < m->n; i++, o = fl_json_next(o)) m->doc[i].orig = o;
   return FL_OK;
+}
+
+static void note_name(fl_buf *b, const char *name) {
+  if (name != NULL) fl_buf_append(b, name, strlen(name) + 1);
+}
+
+void fl_manifest_note_saved(fl_manifest *m) {
+  fl_buf_reset(&m->saved);
+  for (size_t i = 0; i < m->n; i++) {
+    note_name(&m->saved, m->doc[i].cart_file);
+    note_name(&m->saved, m->doc[i].opt_file);
+    note_name(&m->saved, m->doc[i].study_file);
+  }
+  note_name(&m->saved, m->index_file);
 }

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/json.h"
 #include "fleet/coverage.h"
 #include "fleet/fleet.h"
@@ -36,7 +37,7 @@ typedef struct fl_mdoc {
   uint64_t targeted, made; /* rounds as the target; conversations planned so far */
   bool born, resident, marked;
   fl_coverage coverage;
-  const fl_json *orig;     /* its object in root; NULL for a new document */
+  fl_json *extra, *extra_ours; /* members that we do not know, beside ours and in ours; or NULL */
 } fl_mdoc;
 
 typedef struct fl_member { /* of a merged document */
@@ -54,7 +55,8 @@ typedef struct fl_manifest {
   size_t n_members;
   fl_mdoc *doc;
   size_t n;
-  fl_json *root;           /* as read or last printed */
+  fl_json *root;           /* as read or last printed, without the documents */
+  fl_buf saved;            /* names of the files that the manifest on disk names, a NUL after each */
 } fl_manifest;
 
 void fl_manifest_release(fl_manifest *m);
@@ -66,8 +68,11 @@ int fl_manifest_parse(fl_manifest *out, const char *text, size_t len, const char
                       fl_err *err);
 /* From dir/fleet.json; FL_ENOENT when there is none. */
 int fl_manifest_load(fl_manifest *out, const char *dir, fl_err *err);
-/* Appends the file's text; m->root becomes what was printed. FL_ENOMEM leaves m->root as it was. */
+/* Appends the file's text; m->root becomes what was printed. FL_ENOMEM leaves m->root as it was.
+ * Documents go one by one: with thousands of them a tree would be the largest thing in memory. */
 int fl_manifest_print(fl_manifest *m, fl_buf *out);
+/* Sets m->saved from the documents as they are; on lack of memory it is incomplete (oom). */
+void fl_manifest_note_saved(fl_manifest *m);
 
 /* A new document, not born yet, with the file names of the current generation. */
 int fl_manifest_add(fl_manifest *m, const char *name, const char *hash, uint64_t tokens,

@@ -10,6 +10,12 @@
 
 enum { MAX_MANIFEST_BYTES = 1 << 30 };
 
+/* Of a document. */
+static const char *const known_members[] = { "name", "cart_file", "opt_file", "tokens", "steps",
+                                             "flotilla", NULL };
+static const char *const known_ours[] = { "id", "hash", "rows", "targeted", "made", "born",
+                                          "resident", "marked", "study_file", "coverage", NULL };
+
 typedef struct reader {
   const char *path;
   fl_err *err;
@@ -76,16 +82,28 @@ static int read_doc_ours(const reader *r, const fl_json *o, fl_mdoc *d) {
   return bad(r, "\"coverage\" of a document is no list of spans of its tokens");
 }
 
+/* *out = a copy of the members of o that are not in `known`; NULL when there are none. */
+static int take_extra(const reader *r, const fl_json *o, const char *const *known, fl_json **out) {
+  for (const fl_json *v = fl_json_first(o); v != NULL; v = fl_json_next(v)) {
+    const char *const *k = known;
+    while (*k != NULL && strcmp(*k, fl_json_key(v)) != 0) k++;
+    if (*k != NULL) continue;
+    if (*out == NULL && (*out = fl_json_object()) == NULL) return oom(r);
+    if (!fl_json_set(*out, fl_json_key(v), fl_json_dup(v))) return oom(r);
+  }
+  return FL_OK;
+}
+
 static int read_doc(const reader *r, const fl_json *o, uint32_t position, bool foreign,
                     fl_mdoc *d) {
   const uint64_t exact = (uint64_t)1 << 53;
   if (!fl_json_is_obj(o)) return bad(r, "an entry of \"docs\" is no object");
-  d->orig = o;
   int rc = need_str(r, o, "name", false, &d->name);
   if (rc == FL_OK) rc = need_str(r, o, "cart_file", true, &d->cart_file);
   if (rc == FL_OK) rc = need_str(r, o, "opt_file", true, &d->opt_file);
   if (rc == FL_OK) rc = need_u64(r, o, "tokens", UINT32_MAX, &d->tokens);
   if (rc == FL_OK) rc = need_u64(r, o, "steps", exact, &d->steps);
+  if (rc == FL_OK) rc = take_extra(r, o, known_members, &d->extra);
   if (rc != FL_OK) return rc;
   if (foreign) { /* its steps count duty beside other targets too, which is the best there is */
     d->id = position;
@@ -95,7 +113,8 @@ static int read_doc(const reader *r, const fl_json *o, uint32_t position, bool f
   }
   const fl_json *ours = fl_json_get(o, "flotilla");
   if (!fl_json_is_obj(ours)) return bad(r, "a document has no \"flotilla\" object");
-  return read_doc_ours(r, ours, d);
+  rc = take_extra(r, ours, known_ours, &d->extra_ours);
+  return rc == FL_OK ? read_doc_ours(r, ours, d) : rc;
 }
 
 static int read_docs(const reader *r, const fl_json *arr, fl_manifest *m) {
@@ -254,6 +273,9 @@ int fl_manifest_parse(fl_manifest *out, const char *text, size_t len, const char
     return rc;
   }
   rc = fl_json_is_obj(m.root) ? read_all(&r, &m) : bad(&r, "no object");
+  if (rc == FL_OK && !fl_json_set(m.root, "docs", fl_json_array())) rc = oom(&r);
+  if (rc == FL_OK) fl_manifest_note_saved(&m);
+  if (rc == FL_OK && m.saved.oom) rc = oom(&r);
   if (rc != FL_OK) {
     fl_manifest_release(&m);
     return rc;

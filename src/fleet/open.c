@@ -6,6 +6,7 @@
 #include "fleet/options.h"
 #include "fleet/reconcile.h"
 #include "fleet/state.h"
+#include "fleet/texts.h"
 
 static int oom(const char *dir, fl_err *err) {
   return fl_fail(err, FL_ENOMEM, "%s: not enough memory to open the fleet", dir);
@@ -123,7 +124,9 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
   if (has_manifest(f->dir) != there)
     return fl_fail(err, FL_EBUSY, "%s: another process has just made or removed a fleet here; try "
                    "again", f->dir);
-  rc = there ? open_existing(f, o, how, err) : open_new(f, o, how, err);
+  rc = fl_texts_new(&f->texts, f->dir, f->sources, err);
+  if (rc == FL_OK) rc = there ? open_existing(f, o, how, err) : open_new(f, o, how, err);
+  f->sources = NULL;
   return rc == FL_OK ? open_log(f, err) : rc;
 }
 

@@ -78,10 +78,21 @@ static int sorted_sources(const fl_fleet *f, const fl_source_doc ***out, fl_err 
   return FL_OK;
 }
 
+/* Member k is the k-th source by name. */
+static int map_members(fl_fleet *f, const fl_source_doc *const *v, fl_err *err) {
+  size_t *of = fl_calloc(f->sources->n + 1, sizeof *of);
+  if (of == NULL) return oom(f, err);
+  for (size_t k = 0; k < f->sources->n; k++) of[k] = (size_t)(v[k] - f->sources->doc);
+  fl_free(f->source_of);
+  f->source_of = of;
+  return FL_OK;
+}
+
 static int set_members(fl_fleet *f, fl_err *err) {
   const fl_source_doc **v = NULL;
   fl_manifest *m = &f->m;
   int rc = sorted_sources(f, &v, err);
+  if (rc == FL_OK) rc = map_members(f, v, err);
   fl_member *e = rc == FL_OK ? fl_calloc(f->sources->n + 1, sizeof *e) : NULL;
   if (e == NULL) {
     fl_free(v);
@@ -106,12 +117,10 @@ static int set_members(fl_fleet *f, fl_err *err) {
 /* Hash and token count of the merged text. */
 static int measure_merged(fl_fleet *f, char hash[FL_HASH_TEXT], uint64_t *tokens, fl_err *err) {
   fl_buf own = { 0 };
-  const char *text = NULL;
-  size_t len = 0;
-  int rc = fl_fleet_text(f, 0, &own, &text, &len, err);
+  int rc = fl_fleet_text(f, 0, &own, err);
   if (rc == FL_OK) {
-    fl_hash_bytes(hash, text, len);
-    rc = count_tokens(f, "--merge", text, len, tokens, err);
+    fl_hash_bytes(hash, own.data, own.len);
+    rc = count_tokens(f, "--merge", own.data, own.len, tokens, err);
   }
   fl_buf_release(&own);
   return rc;
@@ -138,7 +147,9 @@ static int reconcile_merged(fl_fleet *f, const fl_open_options *how, fl_err *err
   int rc = sorted_sources(f, &v, err);
   if (rc != FL_OK) return rc;
   const char *differs = member_difference(&f->m, v, f->sources->n);
+  rc = map_members(f, v, err);
   fl_free(v);
+  if (rc != FL_OK) return rc;
   bool redo = in_list(how->redo, how->n_redo, d->name);
   if (differs == NULL && !redo) return FL_OK;
   if (differs != NULL && !how->update)

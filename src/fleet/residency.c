@@ -60,10 +60,9 @@ static int load_moments(fl_resident *s, const fl_fleet *f, const fl_mdoc *d, fl_
 
 static int load_text(fl_resident *s, const fl_fleet *f, size_t doc, fl_err *err) {
   fl_buf own = { 0 };
-  const char *text = NULL;
-  size_t len = 0;
-  int rc = fl_fleet_text(f, doc, &own, &text, &len, err);
-  if (rc == FL_OK) rc = fl_doc_text_init(&s->text, fl_model_tokenizer(f->model), text, len, err);
+  int rc = fl_fleet_text(f, doc, &own, err);
+  if (rc == FL_OK)
+    rc = fl_doc_text_init(&s->text, fl_model_tokenizer(f->model), own.data, own.len, err);
   fl_buf_release(&own);
   return rc;
 }

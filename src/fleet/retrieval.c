@@ -99,10 +99,9 @@ static int add_document(fl_fleet *f, fl_index *x, size_t doc, const fl_train_hoo
                         fl_err *err) {
   fl_buf own = { 0 };
   fl_doc_text t = { 0 };
-  const char *text = NULL;
-  size_t len = 0;
-  int rc = fl_fleet_text(f, doc, &own, &text, &len, err);
-  if (rc == FL_OK) rc = fl_doc_text_init(&t, fl_model_tokenizer(f->model), text, len, err);
+  int rc = fl_fleet_text(f, doc, &own, err);
+  if (rc == FL_OK) rc = fl_doc_text_init(&t, fl_model_tokenizer(f->model), own.data, own.len, err);
+  fl_buf_release(&own); /* copied */
   if (rc == FL_OK) rc = add_pieces(f, x, doc, &t, hooks, v, err);
   if (rc != FL_OK && rc != FL_EINTR) fl_err_prefix(err, "%s", f->m.doc[doc].name);
   fl_doc_text_release(&t);
@@ -129,6 +128,11 @@ int fl_index_build(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
   fl_index_free(x);
   fl_free(v);
   return rc;
+}
+
+void fl_index_forget(fl_fleet *f) {
+  fl_index_free(f->index);
+  f->index = NULL;
 }
 
 /* --- asking --- */
@@ -218,6 +222,7 @@ int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_o
     rc = fl_index_search(f->index, v, f->m.n, o, out, err);
   }
   if (rc == FL_OK) log_query(f, query, len, o, out, fl_now_s() - began);
+  if (f->trainer != NULL) fl_index_forget(f);
   fl_free(v);
   return rc;
 }

@@ -61,5 +61,8 @@ int fl_embed(fl_fleet *f, const char *const *text, const size_t *len, size_t n, 
              fl_err *err);
 /* Builds f->index from all documents; nothing is written. */
 int fl_index_build(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
+/* Gives the index's memory back; the next query reads it again. A trainer does so before its rounds
+ * and after every query, so that its memory does not grow with the number of documents. */
+void fl_index_forget(fl_fleet *f);
 
 #endif

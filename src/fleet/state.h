@@ -1,7 +1,6 @@
 /* state.h - what a fleet is in memory; private to this folder.
  *
- * Who owns what: the fleet owns everything but the model, the team and the source list, which must
- * outlive it. Strings that listings hand out belong to the manifest in memory.
+ * Who owns what: the fleet owns everything but the model and the team, which must outlive it. Strings that listings hand out belong to the manifest in memory.
  *
  * Workspaces (the pass and the pools) are made when first needed, so that listing costs nothing.
  */
@@ -23,6 +22,7 @@ enum {
 typedef struct fl_index fl_index;
 typedef struct fl_trainer fl_trainer;
 typedef struct fl_given fl_given;
+typedef struct fl_texts fl_texts;
 
 /* A cartridge read for an answer; the oldest goes when all places are taken. */
 typedef struct fl_cached {
@@ -43,8 +43,10 @@ struct fl_fleet {
   size_t n_old;
   fl_lock *lock;
   fl_events *log;
-  const fl_source_list *sources; /* NULL when read-only */
-  size_t *source_of;             /* [m.n] position in sources; unset for a merged fleet */
+  const fl_source_list *sources; /* while opening for writing */
+  fl_texts *texts;               /* of the sources, by position; NULL when read-only */
+  size_t *source_of;             /* [m.n] position of a document's text; of a merged fleet:
+                                    [m.n_members] of a member's */
   fl_pass *pass;                 /* not recording; answers, embedding, birth */
   fl_kv_pool *pool[2];           /* by fl_kv_type */
   fl_index *index;
@@ -60,10 +62,8 @@ struct fl_fleet {
 /* Makes f->pass and the pool of a type when they are not there yet. */
 int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err);
 
-/* The text of document i as training sees it: borrowed from the sources, or for a merged document
- * built in *own (released by the caller in any case). */
-int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *own, const char **text, size_t *len,
-                  fl_err *err);
+/* Appends the text of document i as training sees it. */
+int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
 /* The same for a fleet opened without documents: read from the name again, and refused when gone or
  * changed. sources may be NULL. */
 int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sources, fl_buf *own,

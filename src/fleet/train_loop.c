@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "fleet/retrieval.h"
 #include "fleet/trainer.h"
 
 const fl_cartridge *fl_trainer_cartridge(const fl_trainer *t, size_t doc) {
@@ -246,6 +247,7 @@ static int train(fl_trainer *t, fl_err *err) {
   if (rc == FL_OK) rc = fl_trainer_births(t, err);
   if (rc == FL_OK) rc = fl_trainer_index(t, err);
   if (rc != FL_OK) return rc;
+  fl_index_forget(t->f); /* a query reads it again */
   if (t->f->opts.rounds == 0) {
     fl_log_docs(t);
     return FL_OK;

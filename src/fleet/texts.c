@@ -1,0 +1,85 @@
+/* texts.c - see texts.h. */
+#include "fleet/texts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "fleet/commit.h"
+
+struct fl_texts {
+  int fd;
+  size_t n;
+  uint64_t *end; /* [n] offset after each text */
+};
+
+void fl_texts_free(fl_texts *t) {
+  if (t == NULL) return;
+  if (t->fd >= 0) close(t->fd);
+  fl_free(t->end);
+  fl_free(t);
+}
+
+/* Where the file system has no files without names, one whose name goes at once. */
+static int open_nameless(const char *dir) {
+  int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return fd;
+  char *path = fl_fs_join(dir, FL_TEXTS_TEMP "XXXXXX");
+  if (path == NULL) return -1;
+  fd = mkostemp(path, O_CLOEXEC);
+  if (fd >= 0) (void)unlink(path);
+  fl_free(path);
+  return fd;
+}
+
+/* 0 or an errno. */
+static int write_all(int fd, const char *data, size_t len) {
+  while (len > 0) {
+    ssize_t n = write(fd, data, len);
+    if (n < 0 && errno != EINTR) return errno;
+    if (n <= 0) continue;
+    data += n;
+    len -= (size_t)n;
+  }
+  return 0;
+}
+
+int fl_texts_new(fl_texts **out, const char *dir, const fl_source_list *docs, fl_err *err) {
+  fl_texts *t = fl_calloc(1, sizeof *t);
+  if (t == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to open the fleet", dir);
+  t->fd = open_nameless(dir);
+  t->end = fl_calloc(docs->n + 1, sizeof *t->end);
+  int failed = t->fd < 0 ? errno : t->end == NULL ? ENOMEM : 0;
+  for (uint64_t at = 0; failed == 0 && t->n < docs->n; t->n++) {
+    failed = write_all(t->fd, docs->doc[t->n].text, docs->doc[t->n].len);
+    at += docs->doc[t->n].len;
+    t->end[t->n] = at;
+  }
+  if (failed != 0) {
+    fl_texts_free(t);
+    return fl_fail(err, failed == ENOMEM ? FL_ENOMEM : FL_EFAIL, "%s: the documents' texts cannot "
+                   "be kept there (%s); make room or name another folder", dir, strerror(failed));
+  }
+  *out = t;
+  return FL_OK;
+}
+
+int fl_texts_read(const fl_texts *t, size_t i, fl_buf *out, fl_err *err) {
+  uint64_t at = i > 0 ? t->end[i - 1] : 0;
+  char piece[1 << 14];
+  while (at < t->end[i]) {
+    size_t want = t->end[i] - at < sizeof piece ? (size_t)(t->end[i] - at) : sizeof piece;
+    ssize_t n = pread(t->fd, piece, want, (off_t)at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      return fl_fail(err, FL_EFAIL, "a document's text cannot be read back: %s",
+                     n < 0 ? strerror(errno) : "its file is cut short");
+    fl_buf_append(out, piece, (size_t)n);
+    at += (uint64_t)n;
+  }
+  return out->oom ? fl_fail(err, FL_ENOMEM, "not enough memory for a document's text") : FL_OK;
+}
