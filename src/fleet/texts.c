@@ -62,7 +62,8 @@ int fl_texts_new(fl_texts **out, const char *dir, const fl_source_list *docs, fl
   if (failed != 0) {
     fl_texts_free(t);
     return fl_fail(err, failed == ENOMEM ? FL_ENOMEM : FL_EFAIL, "%s: the documents' texts cannot "
-                   "be kept there (%s); make room or name another folder", dir, strerror(failed));
+                   "be kept there (%s); nothing was changed, make room", dir,
+                   failed == ENOSPC ? "no space left" : strerror(failed));
   }
   *out = t;
   return FL_OK;
