@@ -124,6 +124,11 @@ static void mark_residents(fl_fleet *f, const change *c) {
 static int load(fl_trainer *t, size_t doc, fl_err *err) {
   double began = fl_now_s();
   int rc = fl_residency_load(&t->res, t->f, doc, &t->limits, err);
+  fl_mdoc *d = &t->f->m.doc[doc];
+  if (rc == FL_OK && d->rows == 0) { /* a fleet by another program does not say */
+    d->rows = fl_residency_find(&t->res, doc)->cart.rows.n_rows;
+    t->f->unsaved = true;
+  }
   t->io_s += fl_now_s() - began;
   return rc;
 }
