@@ -4,4 +4,4 @@ testsuite_check_sources_SOURCES = testsuite/layer_sources.c testsuite/suite.h \
 	testsuite/check_source.c
 testsuite_check_sources_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 testsuite_check_sources_LDADD = $(WHOLE) src/libflsources.a src/libflbase.a $(NO_WHOLE) \
-	$(CJSON_LIBS) $(XXHASH_LIBS) $(CHECK_LIBS)
+	$(SOURCES_OTHER_LIBS) $(CJSON_LIBS) $(XXHASH_LIBS) $(CHECK_LIBS)
