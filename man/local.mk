@@ -15,7 +15,8 @@ dist_man_MANS += \
 	man/flotilla-watch.1 \
 	man/flotilla-events.5 \
 	man/flotilla-formats.5 \
-	man/flotilla-concepts.7
+	man/flotilla-concepts.7 \
+	man/flotilla-documents.7
 
 # Completion for bash, from the tables that `flotilla help` prints.
 bashcompletiondir = $(datadir)/bash-completion/completions

@@ -1,58 +1,8 @@
 /* check_source.c - documents from files and folders: order, names, hashes, and every refusal. */
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/fs.h"
 #include "base/hash.h"
-#include "base/mem.h"
-#include "sources/source.h"
-#include "suite.h"
-
-static char dir[64];
-
-static void setup(void) {
-  strcpy(dir, "/tmp/flsrcXXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void remove_tree(const char *path) {
-  char **names = NULL;
-  size_t n = 0;
-  if (fl_fs_list(&names, &n, path, NULL) != FL_OK) return;
-  for (size_t i = 0; i < n; i++) {
-    char *p = fl_fs_join(path, names[i]);
-    struct stat st;
-    if (lstat(p, &st) == 0 && S_ISDIR(st.st_mode)) remove_tree(p);
-    else unlink(p);
-    fl_free(p);
-  }
-  fl_fs_list_free(names, n);
-  rmdir(path);
-}
-
-static void teardown(void) { remove_tree(dir); }
-
-static const char *at(const char *rel) {
-  static char path[8][256];
-  static int k;
-  k = (k + 1) % 8;
-  snprintf(path[k], sizeof path[k], "%s/%s", dir, rel);
-  return path[k];
-}
-
-static void put(const char *rel, const void *data, size_t n) {
-  FILE *f = fopen(at(rel), "wb");
-  ck_assert_ptr_nonnull(f);
-  ck_assert_uint_eq(fwrite(data, 1, n, f), n);
-  fclose(f);
-}
-
-static void puts_at(const char *rel, const char *text) { put(rel, text, strlen(text)); }
-
-static int read1(fl_source_list *l, const char *path, bool recursive, fl_err *err) {
-  return fl_source_read(l, &path, 1, recursive, err);
-}
+#include "source_util.h"
 
 START_TEST(a_file_is_one_document) {
   puts_at("a.anything", "hello\n");
@@ -75,7 +25,7 @@ START_TEST(a_folder_in_byte_order) {
   puts_at("docs/b.md", "b");
   puts_at("docs/B.TXT", "B");
   puts_at("docs/a.md", "a");
-  puts_at("docs/skip.pdf", "x");
+  puts_at("docs/skip.png", "x");
   puts_at("docs/.hidden.md", "x");
   mkdir(at("docs/below"), 0777);
   puts_at("docs/below/c.txt", "c");
@@ -117,19 +67,11 @@ START_TEST(a_byte_order_mark_is_no_text) {
 }
 END_TEST
 
-static void refused(const char *path, int code, const char *word) {
-  fl_source_list l = { 0 };
-  fl_err err = { 0 };
-  ck_assert_int_eq(read1(&l, path, false, &err), code);
-  ck_assert_msg(strstr(err.text, word) != NULL, "'%s' not in '%s'", word, err.text);
-  ck_assert_ptr_null(l.doc);
-}
-
 START_TEST(refusals_name_the_file) {
   puts_at("empty.md", "");
   refused(at("empty.md"), FL_EINPUT, "empty.md");
-  put("bad.md", "ok\xC3(", 4);
-  refused(at("bad.md"), FL_EINPUT, "byte 2");
+  put("bad.md", "\xC3\xA9 \xC3(", 5); /* good and bad sequences: damaged, not Latin-1 */
+  refused(at("bad.md"), FL_EINPUT, "byte 3");
   put("nul.md", "a\0b", 3);
   refused(at("nul.md"), FL_EINPUT, "byte 1");
   refused(at("none.md"), FL_ENOENT, "none.md");
@@ -178,6 +120,70 @@ START_TEST(lack_of_memory_is_reported) {
 }
 END_TEST
 
+static char told[4][FL_ERR_TEXT];
+static size_t n_told;
+
+static void tell(void *ctx, const char *sentence) {
+  (void)ctx;
+  if (n_told < 4) snprintf(told[n_told], sizeof told[0], "%s", sentence);
+  n_told++;
+}
+
+/* One line for each file that could not be read; with `skip` the others are the documents. */
+START_TEST(every_unreadable_file_is_told) {
+  mkdir(at("docs"), 0777);
+  puts_at("docs/a.md", "a");
+  puts_at("docs/b.json", "{");
+  puts_at("docs/c.md", "");
+  puts_at("docs/d.txt", "d");
+  const char *path = at("docs");
+  fl_source_list l = { 0 };
+  fl_err err = { 0 };
+  fl_source_options o = { .unreadable = tell };
+  ck_assert_int_eq(fl_source_read_with(&l, &path, 1, &o, &err), FL_EINPUT);
+  ck_assert_uint_eq(n_told, 2);
+  ck_assert_ptr_nonnull(strstr(told[0], "b.json"));
+  ck_assert_ptr_nonnull(strstr(told[1], "c.md"));
+  ck_assert_ptr_nonnull(strstr(err.text, "2 of 4 files"));
+  o.skip = true;
+  n_told = 0;
+  ck_assert_int_eq(fl_source_read_with(&l, &path, 1, &o, &err), FL_OK);
+  ck_assert_uint_eq(n_told, 2);
+  ck_assert_uint_eq(l.n, 2);
+  ck_assert_str_eq(l.doc[1].text, "d");
+  fl_source_release(&l);
+  /* a single one is the sentence of the error, and told once */
+  unlink(at("docs/c.md"));
+  err = (fl_err){ 0 };
+  o.skip = false;
+  n_told = 0;
+  ck_assert_int_eq(fl_source_read_with(&l, &path, 1, &o, &err), FL_EINPUT);
+  ck_assert_uint_eq(n_told, 0);
+  ck_assert_msg(strstr(err.text, "b.json") != NULL, "%s", err.text);
+}
+END_TEST
+
+START_TEST(patterns_leave_files_out) {
+  mkdir(at("d"), 0777);
+  mkdir(at("d/old"), 0777);
+  mkdir(at("d/new"), 0777);
+  puts_at("d/a.md", "a");
+  puts_at("d/a.draft.md", "x");
+  puts_at("d/old/b.md", "x");
+  puts_at("d/new/c.md", "c");
+  puts_at("d/new/d.md", "x");
+  const char *path = at("d");
+  static const char *const patterns[] = { "*.draft.*", "old", "new/d.*" };
+  fl_source_list l = { 0 };
+  fl_source_options o = { .recursive = true, .ignore = patterns, .n_ignore = 3 };
+  ck_assert_int_eq(fl_source_read_with(&l, &path, 1, &o, NULL), FL_OK);
+  ck_assert_uint_eq(l.n, 2);
+  ck_assert_str_eq(l.doc[0].text, "a");
+  ck_assert_str_eq(l.doc[1].text, "c");
+  fl_source_release(&l);
+}
+END_TEST
+
 Suite *suite_source(void);
 Suite *suite_source(void) {
   Suite *s = suite_create("source");
@@ -188,11 +194,13 @@ Suite *suite_source(void) {
   tcase_add_test(t, a_folder_in_byte_order);
   tcase_add_test(t, a_loop_of_links_ends);
   tcase_add_test(t, a_byte_order_mark_is_no_text);
+  tcase_add_test(t, patterns_leave_files_out);
   suite_add_tcase(s, t);
   t = tcase_create("errors");
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, refusals_name_the_file);
+  tcase_add_test(t, every_unreadable_file_is_told);
   tcase_add_test(t, too_large_is_refused);
   tcase_add_test(t, duplicates_are_refused);
   tcase_add_test(t, lack_of_memory_is_reported);

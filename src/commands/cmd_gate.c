@@ -14,10 +14,6 @@ static const gate *const gates[] = { &gate_equiv, &gate_compose, &gate_batch, &g
 static const char *const kv_names[] = { "both", "f32", "f16", NULL };
 
 static const opt_spec specs[] = {
-  { .name = "docs", .letter = 'd', .type = OPT_LIST, .meta = "PATH",
-    .offset = offsetof(gate_args, docs), .help = "a document or a folder of them; repeatable" },
-  { .name = "recursive", .letter = 'R', .type = OPT_ON, .offset = offsetof(gate_args, recursive),
-    .help = "folders with all that is below them" },
   { .name = "kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_names,
     .offset = offsetof(gate_args, kv), .help = "cache types to run on" },
   { .name = "suffix", .type = OPT_COUNT, .meta = "N", .min = 1, .max = 4096,
@@ -35,6 +31,7 @@ static const opt_spec specs[] = {
   { 0 }
 };
 static const opt_group groups[] = {
+  { "Documents", docs_specs, offsetof(gate_args, input) },
   { "Options", specs, 0 },
   { "Model", engine_options, offsetof(gate_args, engine) },
   { "Self-study (resume, evict; seed: every gate)", study_specs, offsetof(gate_args, train) },

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "commands/ask.h"
 #include "commands/command.h"
+#include "commands/docs.h"
 #include "commands/engine.h"
 #include "commands/fleet_dir.h"
 #include "commands/progress.h"
@@ -15,22 +16,17 @@ typedef struct index_args {
   engine_args engine;
   retrieval_args retrieval;
   const char *query;
-  opt_list docs;
-  bool recursive;
+  docs_args input; /* where the documents are now; none: their names */
 } index_args;
 
 static const opt_spec specs[] = {
   { .name = "query", .letter = 'Q', .type = OPT_TEXT, .meta = "TEXT",
     .offset = offsetof(index_args, query), .help = "search instead of rebuilding" },
-  { .name = "docs", .letter = 'd', .type = OPT_LIST, .meta = "PATH",
-    .offset = offsetof(index_args, docs),
-    .help = "where the documents are now; their names by default; repeatable" },
-  { .name = "recursive", .letter = 'R', .type = OPT_ON, .offset = offsetof(index_args, recursive),
-    .help = "folders with all that is below them" },
   { 0 }
 };
 static const opt_group groups[] = {
   { "Options", specs, 0 },
+  { "Documents", docs_specs, offsetof(index_args, input) },
   { "Model", engine_options, offsetof(index_args, engine) },
   { "Retrieval", retrieval_specs, offsetof(index_args, retrieval) },
   { "Common options", common_json_options, 0 },
@@ -85,7 +81,7 @@ static int rebuild(fl_fleet *f, const index_args *a, const char *dir, fl_err *er
 
 /* Documents from where they were, unless --docs says where they are. */
 static int read_docs(fl_source_list *out, const index_args *a, const fl_manifest *m, fl_err *err) {
-  if (a->docs.n > 0) return fl_source_read(out, a->docs.v, a->docs.n, a->recursive, err);
+  if (a->input.docs.n > 0) return docs_read(out, &a->input, err);
   bool merged = m->n_members > 0;
   size_t n = merged ? m->n_members : m->n;
   const char **names = fl_calloc(n + 1, sizeof *names);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "commands/command.h"
+#include "commands/docs.h"
 #include "commands/engine.h"
 #include "commands/report.h"
 #include "commands/signals.h"
@@ -20,18 +21,13 @@ typedef struct study_args {
   common_args common;
   engine_args engine;
   fl_train_options train;
-  opt_list docs;
-  bool recursive;
+  docs_args input;
   size_t count, batch, texts;
   const char *out, *seeds, *show;
   opt_list merge;
 } study_args;
 
 static const opt_spec specs[] = {
-  { .name = "docs", .letter = 'd', .type = OPT_LIST, .meta = "PATH",
-    .offset = offsetof(study_args, docs), .help = "a document or a folder of them; repeatable" },
-  { .name = "recursive", .letter = 'R', .type = OPT_ON, .offset = offsetof(study_args, recursive),
-    .help = "folders with all that is below them" },
   { .name = "count", .letter = 'c', .type = OPT_COUNT, .meta = "N", .min = 1, .max = 1e7,
     .offset = offsetof(study_args, count), .help = "conversations, dealt over the documents" },
   { .name = "batch", .letter = 'b', .type = OPT_COUNT, .meta = "N", .min = 1, .max = MAX_BATCH,
@@ -49,6 +45,7 @@ static const opt_spec specs[] = {
   { 0 }
 };
 static const opt_group groups[] = {
+  { "Documents", docs_specs, offsetof(study_args, input) },
   { "Options", specs, 0 },
   { "Model", engine_options, offsetof(study_args, engine) },
   { "Self-study", study_specs, offsetof(study_args, train) },
@@ -79,7 +76,7 @@ typedef struct maker {
 static int prepare(maker *m, fl_err *err) {
   const study_args *a = m->args;
   int rc = a->seeds ? study_seeds_read(&m->seeds, a->seeds, err) : FL_OK;
-  if (rc == FL_OK) rc = fl_source_read(&m->docs, a->docs.v, a->docs.n, a->recursive, err);
+  if (rc == FL_OK) rc = docs_read(&m->docs, &a->input, err);
   if (rc == FL_OK) rc = engine_open(&m->engine, &a->engine, NULL, err);
   if (rc != FL_OK) return rc;
   const fl_model *model = m->engine.model;
@@ -205,13 +202,13 @@ static int merge(const study_args *a, fl_err *err) {
 static int run(const opt_parsed *p, fl_err *err) {
   maker m = { .args = p->args };
   const study_args *a = m.args;
-  if (a->show && (a->docs.n > 0 || a->merge.n > 0))
+  if (a->show && (a->input.docs.n > 0 || a->merge.n > 0))
     return fl_fail(err, FL_EUSAGE, "--show: makes nothing; leave --docs and --merge out");
   if (a->show) return show(a, err);
-  if (a->merge.n > 0 && a->docs.n > 0)
+  if (a->merge.n > 0 && a->input.docs.n > 0)
     return fl_fail(err, FL_EUSAGE, "--merge: makes no conversations; leave --docs out");
   if (a->merge.n > 0) return merge(a, err);
-  if (a->docs.n == 0) return fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
+  if (a->input.docs.n == 0) return fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
   if (a->train.chunk_min > a->train.chunk_max)
     return fl_fail(err, FL_EUSAGE, "--chunk-min %zu: more than --chunk-max %zu; lower it",
                    a->train.chunk_min, a->train.chunk_max);

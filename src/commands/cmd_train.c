@@ -14,10 +14,6 @@
 #include "commands/train_eval.h"
 
 static const opt_spec input_specs[] = {
-  { .name = "docs", .letter = 'd', .type = OPT_LIST, .meta = "PATH",
-    .offset = offsetof(train_args, docs), .help = "a document or a folder of them; repeatable" },
-  { .name = "recursive", .letter = 'R', .type = OPT_ON, .offset = offsetof(train_args, recursive),
-    .help = "folders with all that is below them" },
   { .name = "resume", .type = OPT_ON, .offset = offsetof(train_args, resume),
     .help = "continue an existing fleet" },
   { .name = "update", .type = OPT_ON, .offset = offsetof(train_args, update),
@@ -43,7 +39,8 @@ static const opt_spec input_specs[] = {
   { 0 }
 };
 static const opt_group groups[] = {
-  { "Input", input_specs, 0 },
+  { "Documents", docs_specs, offsetof(train_args, input) },
+  { "Fleet", input_specs, 0 },
   { "Model", engine_options, offsetof(train_args, engine) },
   { "Self-study", study_specs, offsetof(train_args, train) },
   { "Training", train_specs, offsetof(train_args, train) },
@@ -132,7 +129,7 @@ static int docs_from_manifest(train_args *a, const fl_manifest *m, fl_err *err) 
   size_t n = merged ? m->n_members : m->n;
   for (size_t i = 0; i < n && rc == FL_OK; i++) {
     const char *name = merged ? m->member[i].name : m->doc[i].name;
-    if (!listed(&a->remove, name)) rc = add_doc(&a->docs, name, err);
+    if (!listed(&a->remove, name)) rc = add_doc(&a->input.docs, name, err);
   }
   if (rc == FL_OK && merged && !a->merge) a->merge = m->doc[0].name;
   return rc;
@@ -162,9 +159,9 @@ static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, 
   if (exists) {
     rc = fleet_dir_load(manifest, dir, err);
     if (rc == FL_OK) rc = merge_flags(p, manifest, dir, err);
-    if (rc == FL_OK && a->docs.n == 0) rc = docs_from_manifest(a, manifest, err);
+    if (rc == FL_OK && a->input.docs.n == 0) rc = docs_from_manifest(a, manifest, err);
   }
-  if (rc == FL_OK && a->docs.n == 0) rc = fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
+  if (rc == FL_OK && a->input.docs.n == 0) rc = fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
   if (rc == FL_OK && !exists && !a->engine.model)
     rc = fl_fail(err, FL_EUSAGE, "--model FILE is needed");
   take_init(a);
@@ -237,7 +234,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   fl_manifest manifest = { 0 };
   fl_source_list docs = { 0 };
   int rc = prepare(p, dir, &manifest, err);
-  if (rc == FL_OK) rc = fl_source_read(&docs, a->docs.v, a->docs.n, a->recursive, err);
+  if (rc == FL_OK) rc = docs_read(&docs, &a->input, err);
   if (rc == FL_OK)
     rc = a->tui ? train_detached(a, dir, &docs, err) : train_run(a, dir, &docs, err);
   fl_source_release(&docs);

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "commands/command.h"
+#include "commands/docs.h"
 #include "commands/engine.h"
 #include "fleet/fleet.h"
 
@@ -13,8 +14,7 @@ typedef struct gate_args {
   common_args common;
   engine_args engine;
   fl_train_options train; /* p and seed serve every gate, the rest those that train */
-  opt_list docs;
-  bool recursive;
+  docs_args input;
   int kv;                 /* gate_kv */
   size_t suffix, kills, streams;
   const char *ids, *ref;

@@ -29,8 +29,8 @@ void gate_model_close(gate_model *m) {
 
 int gate_sources(fl_source_list *out, const gate_run *g, fl_err *err) {
   const gate_args *a = g->args;
-  if (a->docs.n == 0) return fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
-  return fl_source_read(out, a->docs.v, a->docs.n, a->recursive, err);
+  if (a->input.docs.n == 0) return fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
+  return docs_read(out, &a->input, err);
 }
 
 int gate_ids(fl_ids *out, const gate_run *g, const fl_model *m, size_t need, fl_err *err) {

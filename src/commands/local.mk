@@ -14,6 +14,7 @@ flotilla_SOURCES = \
 	src/commands/cmd_study.c \
 	src/commands/cmd_train.c \
 	src/commands/cmd_watch.c \
+	src/commands/docs.c src/commands/docs.h \
 	src/commands/command.h src/commands/commands.c \
 	src/commands/engine.c src/commands/engine.h \
 	src/commands/eval.h src/commands/eval_bench.h \

@@ -4,6 +4,7 @@
 #define FL_COMMANDS_TRAIN_H
 
 #include "commands/command.h"
+#include "commands/docs.h"
 #include "commands/engine.h"
 #include "commands/progress.h"
 #include "commands/train_options.h"
@@ -13,8 +14,9 @@ typedef struct train_args {
   common_args common;
   engine_args engine;
   fl_train_options train;
-  opt_list docs, remove, redo;
-  bool recursive, resume, update, tui, leave;
+  docs_args input;
+  opt_list remove, redo;
+  bool resume, update, tui, leave;
   const char *merge, *study, *eval, *eval_arms, *init;
 } train_args;
 

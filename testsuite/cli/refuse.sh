@@ -21,7 +21,7 @@ case $? in 1 | 2 | 4) ;; *) fail "a missing document: $?" ;; esac
 says "$err" 'none\.md'; one_sentence
 : >"$work/empty.md"
 run 4 train "$fleet" -m "$model" -d "$work/empty.md" && says "$err" 'empty\.md' && one_sentence
-printf 'a\377b' >"$work/bytes.md"
+printf 'h\303\251 a\377b' >"$work/bytes.md"
 run 4 train "$fleet" -m "$model" -d "$work/bytes.md" && says "$err" 'bytes\.md' && one_sentence
 
 run 0 train "$fleet" -m "$model" -d "$work/docs" $small --rounds 1 -q
