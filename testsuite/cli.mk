@@ -9,10 +9,16 @@ cli_tests = \
 	testsuite/cli/train.sh \
 	testsuite/cli/eval.sh \
 	testsuite/cli/refuse.sh \
+	testsuite/cli/remote.sh \
 	testsuite/cli/study.sh \
 	testsuite/cli/detached.sh
 TESTS += $(cli_tests)
 EXTRA_DIST += testsuite/cli/lib.sh $(cli_tests)
+
+# A server for the remote generator to meet.
+check_PROGRAMS += testsuite/fake_openai
+testsuite_fake_openai_SOURCES = testsuite/fake_openai.c
+testsuite_fake_openai_LDADD =
 
 # eval's parts, without a fleet
 check_PROGRAMS += testsuite/check_eval

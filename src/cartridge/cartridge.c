@@ -10,9 +10,9 @@
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
 
-static const char wrap_head[] =
+const char fl_wrap_head[] =
     "Everything you know about the user's documents is below.\n\n<document>\n";
-static const char wrap_tail[] = "\n</document>";
+const char fl_wrap_tail[] = "\n</document>";
 
 void fl_cartridge_release(fl_cartridge *c) {
   fl_rows_release(&c->rows);
@@ -21,7 +21,7 @@ void fl_cartridge_release(fl_cartridge *c) {
 
 static int closing_ids(fl_ids *out, const fl_model *m, fl_err *err) {
   const fl_tokenizer *t = fl_model_tokenizer(m);
-  int rc = fl_tokenize(t, out, wrap_tail, sizeof wrap_tail - 1, 0, err);
+  int rc = fl_tokenize(t, out, fl_wrap_tail, sizeof fl_wrap_tail - 1, 0, err);
   if (rc == FL_OK) rc = fl_chat_system_close(out, fl_model_template(m), t, err);
   return rc;
 }
@@ -53,9 +53,9 @@ int fl_wrapped_system(fl_ids *out, const fl_model *m, const char *doc, size_t do
   const size_t first = out->len;
   fl_buf text = { 0 };
   int rc = FL_OK;
-  fl_buf_puts(&text, wrap_head);
+  fl_buf_puts(&text, fl_wrap_head);
   fl_buf_append(&text, doc, doc_len);
-  fl_buf_puts(&text, wrap_tail);
+  fl_buf_puts(&text, fl_wrap_tail);
   if (!text.oom)
     rc = fl_chat_system(out, fl_model_template(m), fl_model_tokenizer(m), text.data, text.len, err);
   if (rc == FL_OK && (text.oom || out->oom))

@@ -66,6 +66,8 @@ int fl_cartridge_capture(fl_cartridge *out, const fl_hparams *hp, const fl_seq *
  * them. A user turn that follows is rendered with after_system = true, behind cartridges too. */
 int fl_wrapped_system(fl_ids *out, const fl_model *m, const char *doc, size_t doc_len,
                       size_t max_ids, fl_err *err);
+/* What stands around the text, for those who send the message elsewhere. */
+extern const char fl_wrap_head[], fl_wrap_tail[];
 
 /* Appends the parts' rows to seq in order (composition); may be called again for more parts.
  * Geometry must fit: FL_EINPUT. */

@@ -12,6 +12,7 @@
 #include "commands/report.h"
 #include "commands/signals.h"
 #include "commands/study_files.h"
+#include "commands/study_remote.h"
 #include "commands/train_options.h"
 #include "fleet/conv_json.h"
 
@@ -22,6 +23,7 @@ typedef struct study_args {
   engine_args engine;
   fl_train_options train;
   docs_args input;
+  remote_args remote;
   size_t count, batch, texts;
   const char *out, *seeds, *show;
   opt_list merge;
@@ -49,6 +51,7 @@ static const opt_group groups[] = {
   { "Options", specs, 0 },
   { "Model", engine_options, offsetof(study_args, engine) },
   { "Self-study", study_specs, offsetof(study_args, train) },
+  { "Remote generator", remote_specs, offsetof(study_args, remote) },
   { "Common options", common_json_options, 0 },
   { 0 }
 };
@@ -56,6 +59,7 @@ static const opt_group groups[] = {
 static void init(void *args) {
   study_args *a = args;
   fl_train_options_default(&a->train);
+  remote_default(&a->remote);
   a->count = 16;
   a->batch = 8;
   a->texts = 3;
@@ -66,6 +70,7 @@ typedef struct maker {
   engine engine;
   fl_source_list docs;
   study_seeds seeds;
+  study_wire *wire;   /* NULL: the bots are here */
   fl_doc_text *texts; /* [docs.n] */
   fl_pass *pass;
   fl_kv_pool *pool;
@@ -90,6 +95,7 @@ static int prepare(maker *m, fl_err *err) {
   for (size_t i = 0; i < m->docs.n && rc == FL_OK; i++)
     rc = fl_doc_text_init(&m->texts[i], fl_model_tokenizer(model), m->docs.doc[i].text,
                           m->docs.doc[i].len, err);
+  if (rc == FL_OK && a->remote.url) rc = study_wire_open(&m->wire, &a->remote, model, err);
   if (rc == FL_OK && a->out) rc = fl_fs_open_temp(&m->sink, a->out, err);
   return rc;
 }
@@ -127,7 +133,10 @@ static int make_batch(maker *m, size_t first, size_t n, fl_err *err) {
     plans[i] = (fl_conv_plan){ .doc = (uint32_t)doc, .round = draw, .conv = 0, .draw = draw };
     docs[i] = &m->texts[doc];
   }
-  int rc = fl_study_make(convs, ok, plans, docs, n, &o, m->pass, m->pool, NULL, NULL, err);
+  int rc = m->wire ? fl_remote_make(convs, ok, plans, docs, n, &o, study_wire_remote(m->wire),
+                                    m->pass, m->pool, NULL, NULL, err)
+                   : fl_study_make(convs, ok, plans, docs, n, &o, m->pass, m->pool, NULL, NULL,
+                                   err);
   for (size_t i = 0; i < n && rc == FL_OK; i++) {
     m->written += ok[i];
     m->skipped += !ok[i];
@@ -161,6 +170,7 @@ static void release(maker *m) {
   if (m->pass) fl_pass_free(m->pass);
   fl_source_release(&m->docs);
   study_seeds_release(&m->seeds);
+  study_wire_close(m->wire);
   engine_close(&m->engine);
 }
 
@@ -185,8 +195,8 @@ static int show(const study_args *a, fl_err *err) {
     fl_json_del(o, "texts");
   }
   if (rc == FL_OK) rc = report_print(o, a->common.json, err);
-  for (const fl_json *t = texts ? fl_json_first(texts) : NULL; t && rc == FL_OK; t = fl_json_next(t))
-    show_text(t);
+  const fl_json *t = rc == FL_OK && texts ? fl_json_first(texts) : NULL;
+  for (; t; t = fl_json_next(t)) show_text(t);
   fl_json_free(texts);
   fl_json_free(o);
   return rc;
@@ -195,7 +205,8 @@ static int show(const study_args *a, fl_err *err) {
 static int merge(const study_args *a, fl_err *err) {
   size_t kept = 0, dropped = 0;
   int rc = study_merge(a->merge.v, a->merge.n, a->out, &kept, &dropped, err);
-  if (rc == FL_OK) fl_info("%zu conversations; %zu that stood there already left out", kept, dropped);
+  if (rc == FL_OK)
+    fl_info("%zu conversations; %zu that stood there already left out", kept, dropped);
   return rc;
 }
 

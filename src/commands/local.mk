@@ -46,6 +46,7 @@ flotilla_SOURCES = \
 	src/commands/sampling.c src/commands/sampling.h \
 	src/commands/signals.c src/commands/signals.h \
 	src/commands/study_files.c src/commands/study_files.h \
+	src/commands/study_remote.c src/commands/study_remote.h \
 	src/commands/study_seeds.c \
 	src/commands/train.h src/commands/train_detached.c \
 	src/commands/train_eval.c src/commands/train_eval.h \

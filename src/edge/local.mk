@@ -1,4 +1,4 @@
-# edge: what reaches out of the process. libmicrohttpd in http.c alone.
+# edge: what reaches out of the process. libmicrohttpd in http.c alone, libcurl in fetch.c.
 noinst_LIBRARIES += src/libfledge.a
 src_libfledge_a_SOURCES = \
 	src/edge/api_chat.c \
@@ -11,6 +11,7 @@ src_libfledge_a_SOURCES = \
 	src/edge/call.c src/edge/call.h \
 	src/edge/conns.c src/edge/conns.h \
 	src/edge/fault.c src/edge/fault.h \
+	src/edge/fetch.c src/edge/fetch.h \
 	src/edge/fields.c src/edge/fields.h \
 	src/edge/http.c src/edge/server.h \
 	src/edge/inbox.c src/edge/inbox.h \
@@ -22,6 +23,6 @@ src_libfledge_a_SOURCES = \
 	src/edge/sse.c src/edge/sse.h \
 	src/edge/tools.c \
 	src/edge/turn.c src/edge/turn.h
-src_libfledge_a_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
-EDGE_LIBS = src/libfledge.a $(SERVE_LIBS) $(MICROHTTPD_LIBS)
+src_libfledge_a_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS) $(CURL_CFLAGS)
+EDGE_LIBS = src/libfledge.a $(SERVE_LIBS) $(MICROHTTPD_LIBS) $(CURL_LIBS)
 EXTRA_DIST += contrib/flotilla.service contrib/flotilla.default

@@ -1,5 +1,5 @@
-/* initial.c - four ways to begin a cartridge. arXiv 2506.06266, section 5, compares the first two and
- * finds the model's own rows of the document's first tokens the best. */
+/* initial.c - four ways to begin a cartridge. arXiv 2506.06266, section 5, compares the first two
+ * and finds the model's own rows of the document's first tokens the best. */
 #include "fleet/initial.h"
 
 #include <string.h>
@@ -84,7 +84,7 @@ static int from_summary(fl_cartridge *out, fl_fleet *f, const char *text, size_t
   s.prompt = ids.data;
   s.n_prompt = ids.len;
   if (rc == FL_OK) rc = fl_generate(f->pass, &s, 1, NULL, err);
-  if (rc == FL_OK) fl_detokenize(fl_model_tokenizer(f->model), &summary, s.out.data, s.out.len, false);
+  fl_detokenize(fl_model_tokenizer(f->model), &summary, s.out.data, s.out.len, false);
   if (rc == FL_OK && summary.oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory for a summary");
   if (rc == FL_OK) /* a model that says nothing leaves the document's own beginning */
     rc = fl_cartridge_birth(out, f->pass, f->pool[FL_KV_F32], summary.len > 0 ? summary.data : text,
