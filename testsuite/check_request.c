@@ -20,8 +20,8 @@ START_TEST(chat_fields) {
       "'text','text':'a'},{'type':'text','text':'b'}]}],'temperature':0.5,'top_p':0.9,'top_k':7,"
       "'min_p':0.1,'repeat_penalty':1.5,'seed':9007199254740991,'max_tokens':5,"
       "'max_completion_tokens':6,'stop':['x','yy'],'logprobs':true,'top_logprobs':3,'stream':true,"
-      "'stream_options':{'include_usage':true},'reasoning_effort':'low','frequency_penalty':0,"
-      "'n':1,'logit_bias':{},'user':'u','metadata':{},'tools':null,'flotilla':{'documents':['d1',"
+      "'stream_options':{'include_usage':true},'reasoning_effort':'low','frequency_penalty':0.5,'presence_penalty':-2,"
+      "'n':1,'logit_bias':{'17':100,'2047':-0.5},'user':'u','metadata':{},'tools':null,'flotilla':{'documents':['d1',"
       "'d2'],'conversation':'c1'}}");
   ck_assert_msg(edge_parse(&c, &fl_dialect_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.n_msgs, 2);
@@ -37,10 +37,14 @@ START_TEST(chat_fields) {
   ck_assert(c.n_stop == 2 && strcmp(c.stop[1], "yy") == 0);
   ck_assert(c.logprobs && c.top_logprobs == 3 && c.stream && c.include_usage && c.thinking);
   ck_assert(c.rag == FL_RAG_NAMED && c.n_docs == 2 && strcmp(c.docs[1], "d2") == 0);
+  ck_assert_double_eq(c.sampling.frequency, 0.5);
+  ck_assert_double_eq(c.sampling.presence, -2);
   fl_job_request r;
-  char id[FL_CALL_ID + 32];
-  fl_call_job(&c, "key 3", id, 77, &r);
-  ck_assert_str_eq(r.conversation, "key 3:c1");
+  fl_call_job(&c, 3, 77, &r);
+  ck_assert_str_eq(r.conversation, "c1");
+  ck_assert_uint_eq(r.owner, 3);
+  ck_assert_uint_eq(r.sampling.n_bias, 2);
+  ck_assert(r.sampling.bias[1].token == 2047 && r.sampling.bias[1].bias == -0.5f);
   ck_assert_uint_eq(r.seed, 9007199254740991u);
   fl_call_release(&c);
   fl_free(body);
@@ -57,7 +61,7 @@ START_TEST(null_is_absent) {
   ck_assert_msg(edge_parse(&c, &fl_dialect_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert(!c.seed_given && !c.stream && c.n_stop == 0 && c.rag == FL_RAG_AUTO);
   fl_job_request r;
-  fl_call_job(&c, "key 0", NULL, 5, &r);
+  fl_call_job(&c, 0, 5, &r);
   ck_assert_ptr_null(r.conversation);
   ck_assert_uint_eq(r.seed, edge_defaults.seed + 5); /* unnamed seeds differ by request */
   fl_call_release(&c);
@@ -86,8 +90,8 @@ static const struct { const char *body, *param; } refused[] = {
   { "{" U ",'seed':-1}", "seed" },
   { "{" U ",'max_tokens':0}", "max_tokens" },
   { "{" U ",'n':2}", "n" },
-  { "{" U ",'presence_penalty':1}", "presence_penalty" },
-  { "{" U ",'frequency_penalty':-1}", "frequency_penalty" },
+  { "{" U ",'presence_penalty':2.1}", "presence_penalty" },
+  { "{" U ",'frequency_penalty':'x'}", "frequency_penalty" },
   { "{" U ",'stop':['']}", "stop" },
   { "{" U ",'stop':[1]}", "stop" },
   { "{" U ",'stop':{}}", "stop" },
@@ -95,7 +99,10 @@ static const struct { const char *body, *param; } refused[] = {
   { "{" U ",'stream_options':{'include_usage':true}}", "stream_options" },
   { "{" U ",'top_logprobs':2}", "top_logprobs" },
   { "{" U ",'logprobs':true,'top_logprobs':21}", "top_logprobs" },
-  { "{" U ",'logit_bias':{'1':2}}", "logit_bias" },
+  { "{" U ",'logit_bias':{'1':101}}", "logit_bias" },
+  { "{" U ",'logit_bias':{'x':1}}", "logit_bias" },
+  { "{" U ",'logit_bias':{'-1':1}}", "logit_bias" },
+  { "{" U ",'logit_bias':[1]}", "logit_bias" },
   { "{" U ",'functions':[{}]}", "functions" },
   { "{" U ",'function_call':'auto'}", "function_call" },
   { "{" U ",'audio':{'voice':'x'}}", "audio" },

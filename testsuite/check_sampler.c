@@ -76,6 +76,88 @@ START_TEST(one_draw_a_token) {
 }
 END_TEST
 
+/* The definition, with a list sorted as a whole and weights in double. */
+static int32_t plain_pick(const float *x, size_t n, const fl_sampling *p, double u) {
+  size_t order[600], keep = 0, most = p->top_k != 0 && p->top_k < n ? p->top_k : n;
+  double all = 0, cum = 0, at = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t j = i;
+    for (; j > 0 && x[order[j - 1]] < x[i]; j--) order[j] = order[j - 1];
+    order[j] = i;
+  }
+  double best = (double)x[order[0]];
+  for (size_t i = 0; i < most; i++) all += exp(((double)x[order[i]] - best) / p->temperature);
+  for (; keep < most; keep++) {
+    double w = exp(((double)x[order[keep]] - best) / p->temperature);
+    if (keep > 0 && (cum >= p->top_p * all || w < p->min_p)) break;
+    cum += w;
+  }
+  for (size_t i = 0; i < keep; i++) {
+    at += exp(((double)x[order[i]] - best) / p->temperature);
+    if (u * cum < at) return (int32_t)order[i];
+  }
+  return (int32_t)order[keep - 1];
+}
+
+/* Weights in float are off by about 2^-23, so a draw may cross from one candidate to its neighbour
+ * once in a million; of 4000 draws one is allowed. */
+START_TEST(draws_are_those_of_the_whole_list) {
+  enum { N = 600 };
+  static const fl_sampling how[] = {
+    { .temperature = 1, .top_p = 1, .repeat_penalty = 1 },
+    { .temperature = 3, .top_p = 0.9, .repeat_penalty = 1 },
+    { .temperature = 0.2, .top_k = 40, .top_p = 0.95, .repeat_penalty = 1 },
+    { .temperature = 8, .top_k = 300, .top_p = 1, .min_p = 0.02, .repeat_penalty = 1 } };
+  float x[N];
+  size_t differ = 0;
+  fl_sampler *s = sampler_of(N);
+  for (uint32_t i = 0; i < 4000; i++) {
+    fl_rng r = fl_rng_stream(3, FL_RNG_TEST, i, 1, 0), u = fl_rng_stream(11, FL_RNG_TEST, i, 0, 0);
+    for (size_t j = 0; j < N; j++) x[j] = (float)(floor(fl_rng_unit(&r) * 80) / 4); /* with ties */
+    differ += draw(s, x, how[i % 4], i) != plain_pick(x, N, &how[i % 4], fl_rng_unit(&u));
+  }
+  ck_assert_uint_le(differ, 1);
+  fl_sampler_free(s);
+}
+END_TEST
+
+START_TEST(penalties_by_count_and_biases) {
+  static const float x[4] = { 2.0f, 1.5f, 1.0f, -1.0f };
+  static const int32_t recent[3] = { 0, 1, 0 };
+  static const fl_logit_bias bias[2] = { { 3, 100 }, { 0, -100 } };
+  fl_sampler *s = sampler_of(4);
+  fl_rng r = fl_rng_stream(0, FL_RNG_TEST, 0, 0, 0);
+  fl_sampling p = FL_SAMPLING_GREEDY;
+  p.presence = 0.6; /* 1.4, 0.9, 1.0, -1 */
+  ck_assert_int_eq(fl_sampler_pick(s, x, &p, recent, 3, &r), 0);
+  p.frequency = 0.3; /* 0.8, 0.6, 1.0, -1 */
+  ck_assert_int_eq(fl_sampler_pick(s, x, &p, recent, 3, &r), 2);
+  p.presence = 0;
+  p.frequency = 0.55; /* 0.9, 0.95, 1.0; counted once for each time it stands there */
+  ck_assert_int_eq(fl_sampler_pick(s, x, &p, recent, 3, &r), 2);
+  p.frequency = -1; /* rewards: 4.0 */
+  ck_assert_int_eq(fl_sampler_pick(s, x, &p, recent, 3, &r), 0);
+  p.bias = bias;
+  p.n_bias = 2;
+  ck_assert_int_eq(fl_sampler_pick(s, x, &p, recent, 3, &r), 3);
+  p.n_bias = 0;
+  p.temperature = 1; /* counts leave nothing behind */
+  p.frequency = 40;
+  for (int i = 0; i < 50; i++)
+    ck_assert_int_ge(fl_sampler_pick(s, x, &p, recent, 3, &r), 2);
+  fl_sampler_free(s);
+}
+END_TEST
+
+START_TEST(no_numbers_draw_something) {
+  static const float x[3] = { NAN, NAN, NAN };
+  fl_sampler *s = sampler_of(3);
+  fl_sampling p = { .temperature = 1, .top_p = 0.5, .repeat_penalty = 1 };
+  ck_assert_int_eq(draw(s, x, p, 0), 0);
+  fl_sampler_free(s);
+}
+END_TEST
+
 Suite *suite_sampler(void);
 Suite *suite_sampler(void) {
   Suite *s = suite_create("sampler");
@@ -85,6 +167,9 @@ Suite *suite_sampler(void) {
   tcase_add_test(c, cuts_leave_out_what_they_should);
   tcase_add_test(c, penalty_counts_each_token_once_and_keeps_the_logits);
   tcase_add_test(c, one_draw_a_token);
+  tcase_add_test(c, draws_are_those_of_the_whole_list);
+  tcase_add_test(c, penalties_by_count_and_biases);
+  tcase_add_test(c, no_numbers_draw_something);
   suite_add_tcase(s, c);
   return s;
 }

@@ -41,8 +41,11 @@ static void ids_of(int32_t *ids, size_t n, int32_t base, size_t at, int32_t fork
   for (size_t i = 0; i < n; i++) ids[i] = (i < at ? base : fork) + (int32_t)i;
 }
 
+static uint32_t owner; /* of the next wishes */
+
 static int open_slot(fl_slot **out, const int32_t *ids, size_t n, size_t answer, const char *key) {
-  const fl_slot_wish w = { .prefix = bare, .ids = ids, .n = n, .rows = n + answer, .key = key };
+  const fl_slot_wish w = { .prefix = bare, .ids = ids, .n = n, .rows = n + answer, .key = key,
+                           .owner = owner };
   return fl_slots_open(out, &slots, &w, NULL);
 }
 
@@ -110,6 +113,28 @@ START_TEST(test_forks) {
   ck_assert_uint_eq(cached, 90);
   (void)talk(b, 81, "b", &cached);
   ck_assert_uint_eq(cached, 80);
+  teardown();
+}
+END_TEST
+
+/* Nobody sees by what is found again what another owner said. */
+START_TEST(test_owners) {
+  int32_t a[100];
+  size_t cached;
+  setup_with(3, 100);
+  ids_of(a, 100, 100, 100, 0);
+  owner = 1;
+  (void)talk(a, 90, "a", &cached);
+  owner = 2;
+  (void)talk(a, 90, "a", &cached);
+  ck_assert_uint_eq(cached, 0);
+  owner = 0;
+  (void)talk(a, 95, "a", &cached);
+  ck_assert_uint_eq(cached, 0);
+  owner = 1;
+  (void)talk(a, 95, "a", &cached);
+  ck_assert_uint_eq(cached, 90);
+  owner = 0;
   teardown();
 }
 END_TEST
@@ -214,6 +239,7 @@ Suite *suite_slots(void) {
   tcase_set_timeout(t, 60);
   tcase_add_test(t, test_goes_on);
   tcase_add_test(t, test_forks);
+  tcase_add_test(t, test_owners);
   tcase_add_test(t, test_busy_lends);
   tcase_add_test(t, test_least_used_goes);
   tcase_add_test(t, test_room);

@@ -26,7 +26,7 @@ static void open_stage(stage *s, const fl_dialect *d, const char *quoted) {
   s->t.model = "m";
   s->t.created = 1;
   strcpy(s->t.id, "id1");
-  ck_assert_int_eq(fl_inbox_new(&s->t.inbox, 4096, NULL), FL_OK);
+  ck_assert_int_eq(fl_inbox_new(&s->t.inbox, 4096, false, NULL), FL_OK);
   s->engine = fl_inbox_sink(s->t.inbox);
   fl_turn_hear(&s->t);
 }

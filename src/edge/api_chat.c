@@ -145,7 +145,7 @@ static int read_stream(fl_call *c, fl_fault *f) {
 
 static int parse(fl_call *c, fl_fault *f) {
   static const char *const refused[] = {
-    "functions", "function_call", "logit_bias", "audio", "prediction", "web_search_options",
+    "functions", "function_call", "audio", "prediction", "web_search_options",
     "regex", "lark", "grammar", "guided_json", "guided_regex", "best_of", "echo", "suffix" };
   const fl_json *messages = NULL;
   size_t i = 0;
@@ -159,6 +159,7 @@ static int parse(fl_call *c, fl_fault *f) {
        m = fl_json_next(m))
     rc = read_message(c, m, i++, f);
   if (rc == FL_OK) rc = fl_call_sampling(c, 2, f);
+  if (rc == FL_OK) rc = fl_call_bias(c, f);
   if (rc == FL_OK) rc = fl_call_stops(c, "stop", f);
   if (rc == FL_OK) rc = read_limits(c, f);
   if (rc == FL_OK) rc = read_logprobs(c, f);

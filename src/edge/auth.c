@@ -2,12 +2,14 @@
 #include "edge/auth.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -93,6 +95,13 @@ int fl_keys_find(const fl_keys *k, const char *shown, size_t len) {
     found = differs == 0 ? (int)i : found;
   }
   return found;
+}
+
+uint32_t fl_keys_owner(const fl_keys *k, int i) {
+  char text[FL_HASH_TEXT];
+  fl_hash_bytes(text, k->key[i].byte, KEY_ROOM);
+  const uint32_t owner = (uint32_t)strtoul(text + strlen(text) - 8, NULL, 16);
+  return owner != 0 ? owner : 1;
 }
 
 const char *fl_auth_bearer(const char *header) {

@@ -1,7 +1,7 @@
 /* call.c - see call.h. */
 #include "edge/call.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,6 +14,7 @@ void fl_call_init(fl_call *c, fl_json *body, const fl_call_defaults *d) {
 void fl_call_release(fl_call *c) {
   for (size_t i = 0; i < c->n_msgs; i++) fl_free((char *)c->msgs[i].text); /* ours: fl_strndup */
   fl_free(c->msgs);
+  fl_free(c->bias);
   fl_buf_release(&c->tool_text);
   fl_json_free(c->body);
   *c = (fl_call){ 0 };
@@ -99,24 +100,42 @@ int fl_call_content(fl_buf *out, const fl_json *content, const char *const *type
 /* --- fields --- */
 
 int fl_call_sampling(fl_call *c, double max_temperature, fl_fault *f) {
-  static const char *const penalties[] = { "presence_penalty", "frequency_penalty" };
   fl_sampling *s = &c->sampling;
   int rc = fl_field_num(c->body, "temperature", 0, max_temperature, &s->temperature, f);
   if (rc == FL_OK) rc = fl_field_num(c->body, "top_p", 0, 1, &s->top_p, f);
   if (rc == FL_OK) rc = fl_field_size(c->body, "top_k", 0, 1000000, &s->top_k, f);
   if (rc == FL_OK) rc = fl_field_num(c->body, "min_p", 0, 1, &s->min_p, f);
   if (rc == FL_OK) rc = fl_field_num(c->body, "repeat_penalty", 0.1, 4, &s->repeat_penalty, f);
+  if (rc == FL_OK) rc = fl_field_num(c->body, "presence_penalty", -2, 2, &s->presence, f);
+  if (rc == FL_OK) rc = fl_field_num(c->body, "frequency_penalty", -2, 2, &s->frequency, f);
   if (rc == FL_OK) rc = fl_field_u64(c->body, "seed", &c->seed, &c->seed_given, f);
-  for (size_t i = 0; rc == FL_OK && i < 2; i++) {
-    double v = 0;
-    rc = fl_field_num(c->body, penalties[i], -2, 2, &v, f);
-    if (rc == FL_OK && v != 0)
-      rc = fl_fault_set(f, 400, "unsupported_parameter", penalties[i],
-                        "%s is not supported by this server; repeat_penalty is", penalties[i]);
-  }
   if (s->top_p == 0) s->top_k = 1; /* no mass at all: the likeliest token */
   if (s->top_p == 0) s->top_p = 1;
   return rc;
+}
+
+int fl_call_bias(fl_call *c, fl_fault *f) {
+  const fl_json *o = NULL;
+  int rc = fl_field_obj(c->body, "logit_bias", &o, f);
+  const size_t n = rc == FL_OK && o != NULL ? fl_json_len(o) : 0;
+  if (n == 0) return rc;
+  if (n > FL_CALL_BIASES)
+    return fl_fault_set(f, 400, "invalid_value", "logit_bias", "logit_bias has more than %d tokens",
+                        FL_CALL_BIASES);
+  c->bias = fl_calloc(n, sizeof *c->bias);
+  if (c->bias == NULL) return no_memory(f);
+  c->sampling.bias = c->bias;
+  for (const fl_json *v = fl_json_first(o); v != NULL; v = fl_json_next(v)) {
+    const char *key = fl_json_key(v);
+    const size_t digits = strspn(key, "0123456789");
+    double x;
+    if (digits == 0 || digits > 9 || key[digits] != '\0' || !fl_json_as_num(v, &x) ||
+        !(x >= -100 && x <= 100))
+      return fl_fault_set(f, 400, "invalid_value", "logit_bias", "logit_bias has to give token ids "
+                          "numbers from -100 to 100");
+    c->bias[c->sampling.n_bias++] = (fl_logit_bias){ (int32_t)strtol(key, NULL, 10), (float)x };
+  }
+  return FL_OK;
 }
 
 int fl_call_stops(fl_call *c, const char *key, fl_fault *f) {
@@ -196,13 +215,11 @@ int fl_call_finish(fl_call *c, const fl_call_defaults *d, fl_fault *f) {
   return fl_call_declare(c, f);
 }
 
-void fl_call_job(const fl_call *c, const char *scope, char *id, uint64_t number,
-                 fl_job_request *out) {
-  if (c->conversation != NULL) snprintf(id, FL_CALL_ID + 32, "%s:%s", scope, c->conversation);
+void fl_call_job(const fl_call *c, uint32_t owner, uint64_t number, fl_job_request *out) {
   *out = (fl_job_request){
     .msgs = c->msgs, .n_msgs = c->n_msgs, .thinking = c->thinking, .sampling = c->sampling,
     .seed = c->seed_given ? c->seed : c->seed + number, .max_new = c->max_new,
     .stop = c->stop, .n_stop = c->n_stop, .logprobs = c->logprobs,
     .top_logprobs = c->top_logprobs, .rag = c->rag, .docs = c->docs, .n_docs = c->n_docs,
-    .conversation = c->conversation != NULL ? id : NULL };
+    .conversation = c->conversation, .owner = owner };
 }

@@ -20,7 +20,7 @@ typedef struct fl_call_defaults {
 } fl_call_defaults;
 
 enum { FL_CALL_MESSAGES = 4096, FL_CALL_STOPS = 16, FL_CALL_DOCS = 64, FL_CALL_TOOLS = 256,
-       FL_CALL_ID = 256 };
+       FL_CALL_ID = 256, FL_CALL_BIASES = 1024 };
 
 typedef struct fl_call {
   fl_json *body;           /* strings below point into it; owned */
@@ -32,7 +32,8 @@ typedef struct fl_call {
   size_t n_docs;
   fl_rag_mode rag;
   const char *conversation;
-  fl_sampling sampling;
+  fl_sampling sampling;    /* its biases are `bias` */
+  fl_logit_bias *bias;     /* owned */
   uint64_t seed;
   bool seed_given;
   size_t max_new;
@@ -55,8 +56,10 @@ int fl_call_message(fl_call *c, fl_role role, const char *text, size_t len, bool
  * (NULL-terminated). `where` names it in faults. Appends to *out. */
 int fl_call_content(fl_buf *out, const fl_json *content, const char *const *types,
                     const char *where, fl_fault *f);
-/* temperature, top_p, top_k, min_p, repeat_penalty, seed. */
+/* temperature, top_p, top_k, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed. */
 int fl_call_sampling(fl_call *c, double max_temperature, fl_fault *f);
+/* logit_bias: an object from token ids to numbers from -100 to 100. */
+int fl_call_bias(fl_call *c, fl_fault *f);
 /* A string or an array of non-empty strings. */
 int fl_call_stops(fl_call *c, const char *key, fl_fault *f);
 /* The `flotilla` object: documents, retrieval, conversation. */
@@ -74,9 +77,7 @@ void fl_call_put_tool_response(fl_buf *out, const char *text, size_t len);
 
 /* Checks the whole and puts the tools' text into the system message; then the call is ready. */
 int fl_call_finish(fl_call *c, const fl_call_defaults *d, fl_fault *f);
-/* Borrows from the call. scope separates the conversation ids of different keys; *id receives the
- * scoped one (FL_CALL_ID + 32 bytes). */
-void fl_call_job(const fl_call *c, const char *scope, char *id, uint64_t number,
-                 fl_job_request *out);
+/* Borrows from the call. */
+void fl_call_job(const fl_call *c, uint32_t owner, uint64_t number, fl_job_request *out);
 
 #endif

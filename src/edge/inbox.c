@@ -17,11 +17,12 @@ struct fl_inbox {
   atomic_int refs;
   int event;
   size_t max_bytes;
+  bool rarely;    /* nobody waits for pieces */
   bool lost;      /* for lack of memory */
   fl_news news;
 };
 
-int fl_inbox_new(fl_inbox **out, size_t max_bytes, fl_err *err) {
+int fl_inbox_new(fl_inbox **out, size_t max_bytes, bool rarely, fl_err *err) {
   fl_inbox *b = fl_calloc(1, sizeof *b);
   if (b == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a request");
   b->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -32,6 +33,7 @@ int fl_inbox_new(fl_inbox **out, size_t max_bytes, fl_err *err) {
   pthread_mutex_init(&b->mu, NULL);
   atomic_init(&b->refs, 1);
   b->max_bytes = max_bytes;
+  b->rarely = rarely;
   *out = b;
   return FL_OK;
 }
@@ -79,7 +81,7 @@ static void on_start(void *ctx, const fl_job_start *s) {
     n->docs[n->n_docs++] = (fl_news_doc){ name, s->docs[i].score, s->docs[i].rows };
   }
   b->lost = b->lost || n->n_docs < s->n_docs;
-  raise_event(b);
+  if (!b->rarely) raise_event(b);
   pthread_mutex_unlock(&b->mu);
 }
 
@@ -130,7 +132,8 @@ static bool on_delta(void *ctx, const fl_job_delta *d) {
     if (!copy_tokens(n, d) || n->text.oom) b->lost = true;
   }
   const bool go_on = !full && !b->lost;
-  raise_event(b);
+  const bool much = n->text.len + n->bytes.len > b->max_bytes / 2;
+  if (!b->rarely || much || !go_on) raise_event(b);
   pthread_mutex_unlock(&b->mu);
   return go_on;
 }

@@ -42,7 +42,9 @@ typedef struct fl_news {
   double ttft_s, seconds;
 } fl_news;
 
-int fl_inbox_new(fl_inbox **out, size_t max_bytes, fl_err *err);
+/* rarely: the reader is woken for the end, or when half of max_bytes waits, and not for each piece:
+ * a reply in one piece need not take the processor from the engine at every token. */
+int fl_inbox_new(fl_inbox **out, size_t max_bytes, bool rarely, fl_err *err);
 /* Gives the engine its share: call only right before fl_engine_submit, and unref once more when
  * submit refuses. */
 fl_job_sink fl_inbox_sink(fl_inbox *b);

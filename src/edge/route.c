@@ -188,7 +188,6 @@ static void first_news(fl_edge *e, const fl_ask *a, fl_turn *t, fl_say *say) {
 }
 
 static void answer(fl_edge *e, const fl_ask *a, int key, const fl_dialect *d, fl_say *say) {
-  char scope[24];
   fl_fault f = { 0 };
   fl_turn *t = fl_calloc(1, sizeof *t);
   if (t == NULL) {
@@ -196,14 +195,14 @@ static void answer(fl_edge *e, const fl_ask *a, int key, const fl_dialect *d, fl
     fl_route_fault(say, &f, d->family, a->id);
     return;
   }
-  snprintf(scope, sizeof scope, "key %d", key);
   t->d = d;
   t->model = e->o->model_name;
   t->created = (uint64_t)fl_wall_s();
   memcpy(t->id, a->id, sizeof t->id);
   say->turn = t;
   int rc = parse(e, a, d, t, &f);
-  if (rc == FL_OK) rc = fl_turn_start(t, e->engine, scope, a->number, e->o->unread, &f);
+  const uint32_t owner = e->keys != NULL ? fl_keys_owner(e->keys, key) : 0;
+  if (rc == FL_OK) rc = fl_turn_start(t, e->engine, owner, a->number, e->o->unread, &f);
   if (rc == FL_OK) first_news(e, a, t, say);
   if (rc == FL_OK && say->gone) return;
   if (rc == FL_OK && t->fault.status != 0) f = t->fault;

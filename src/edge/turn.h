@@ -57,7 +57,7 @@ struct fl_turn {
 };
 
 /* Submits the call. On failure the fault is set and nothing runs. */
-int fl_turn_start(fl_turn *t, fl_engine *e, const char *scope, uint64_t number, size_t inbox_bytes,
+int fl_turn_start(fl_turn *t, fl_engine *e, uint32_t owner, uint64_t number, size_t inbox_bytes,
                   fl_fault *f);
 /* Makes the turn ready to take news; done by fl_turn_start. */
 void fl_turn_hear(fl_turn *t);

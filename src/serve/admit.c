@@ -84,8 +84,10 @@ static int prepare(fl_engine *e, fl_job *j, fl_err *err) {
   if (rc == FL_ENOENT) rc = FL_EFAIL; /* an index is missing, not what the client named */
   if (rc == FL_OK) rc = take_prefix(e, j, err);
   pthread_mutex_unlock(&e->fleet_mu);
-  if (rc == FL_OK) rc = render(e, j, j->prefix->rows > 0, j->prefix->print, err);
-  return rc;
+  if (rc != FL_OK) return rc;
+  char scope[FL_SCOPE_TEXT];
+  fl_answers_scope(scope, j->prefix->print, j->req.owner);
+  return render(e, j, j->prefix->rows > 0, scope, err);
 }
 
 /* --- the slot --- */
@@ -107,7 +109,8 @@ static int open_slot(fl_engine *e, fl_job *j, fl_err *err) {
   /* An answer as long as it likes must not be refused for what it may never need. */
   while (j->max_new > 256 && fl_slots_too_large(&e->slots, used + j->max_new)) j->max_new /= 2;
   const fl_slot_wish w = { .prefix = j->prefix, .ids = j->prompt.data, .n = j->prompt.len,
-                           .rows = used + j->max_new, .key = j->req.key };
+                           .rows = used + j->max_new, .key = j->req.key,
+                           .owner = j->req.owner };
   return fl_slots_open(&j->slot, &e->slots, &w, err);
 }
 

@@ -55,7 +55,7 @@ typedef struct fl_job_request {
   const fl_message *msgs;  /* copied; the last one is the user's */
   size_t n_msgs;
   bool thinking;
-  fl_sampling sampling;
+  fl_sampling sampling;    /* biases are copied */
   uint64_t seed;
   size_t max_new;
   const char *const *stop; /* strings; copied */
@@ -66,6 +66,7 @@ typedef struct fl_job_request {
   const char *const *docs; /* FL_RAG_NAMED: names; copied */
   size_t n_docs;
   const char *conversation; /* id for the sticky selection; NULL: hash of the whole opening */
+  uint32_t owner;          /* rows, answers and selections are shared among equal ones only */
 } fl_job_request;
 
 typedef struct fl_job_doc { const char *name; double score; size_t rows; } fl_job_doc;

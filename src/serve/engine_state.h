@@ -65,7 +65,9 @@ typedef struct fl_request { /* a copy of fl_job_request with its own memory */
   fl_rag_mode rag;
   fl_selection named;
   char key[FL_HASH_TEXT];  /* of the conversation */
+  uint32_t owner;
   char *bytes;             /* messages' texts */
+  fl_logit_bias *bias;     /* the sampling's */
 } fl_request;
 
 struct fl_job {

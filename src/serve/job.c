@@ -1,4 +1,5 @@
 /* job.c - a request as the engine keeps it, and its end. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fs.h"
@@ -18,6 +19,7 @@ static void request_release(fl_request *q) {
   fl_free(q->stop);
   fl_free(q->msgs);
   fl_free(q->bytes);
+  fl_free(q->bias);
   *q = (fl_request){ 0 };
 }
 
@@ -62,6 +64,19 @@ static int copy_stops(fl_request *q, const fl_job_request *r) {
   return FL_OK;
 }
 
+static int copy_bias(fl_request *q, const fl_engine *e, fl_err *err) {
+  const size_t n = q->sampling.n_bias, n_vocab = fl_model_hparams(e->model)->n_vocab;
+  for (size_t i = 0; i < n; i++)
+    if (q->sampling.bias[i].token < 0 || (size_t)q->sampling.bias[i].token >= n_vocab)
+      return fl_fail(err, FL_EINPUT, "a bias for token %ld, which is none of the vocabulary's %zu",
+                     (long)q->sampling.bias[i].token, n_vocab);
+  q->bias = n > 0 ? fl_calloc(n, sizeof *q->bias) : NULL;
+  if (n > 0 && q->bias == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a request");
+  if (n > 0) memcpy(q->bias, q->sampling.bias, n * sizeof *q->bias);
+  q->sampling.bias = q->bias;
+  return FL_OK;
+}
+
 static int find_named(fl_selection *out, fl_engine *e, const fl_job_request *r, fl_err *err) {
   int rc = FL_OK;
   if (e->fleet == NULL && r->n_docs > 0)
@@ -92,6 +107,10 @@ static void make_key(fl_request *q, const char *conversation) {
   } else {
     fl_opening_hash(q->msgs, q->n_msgs, q->key);
   }
+  if (q->owner == 0) return;
+  char both[2 * FL_HASH_TEXT];
+  snprintf(both, sizeof both, "%lx %s", (unsigned long)q->owner, q->key);
+  fl_hash_bytes(q->key, both, strlen(both));
 }
 
 /* Shows that the conversation can be rendered and could fit, while the caller can still be told. */
@@ -134,10 +153,12 @@ static int fill(fl_job *j, fl_engine *e, const fl_job_request *r, fl_err *err) {
   q->logprobs = r->logprobs;
   q->n_top = r->top_logprobs;
   q->rag = r->rag;
+  q->owner = r->owner;
   if (copy_messages(q, r) != FL_OK || copy_stops(q, r) != FL_OK)
     return fl_fail(err, FL_ENOMEM, "not enough memory for a request");
   make_key(q, r->conversation);
-  if (r->rag == FL_RAG_NAMED) rc = find_named(&q->named, e, r, err);
+  rc = copy_bias(q, e, err);
+  if (rc == FL_OK && r->rag == FL_RAG_NAMED) rc = find_named(&q->named, e, r, err);
   if (rc == FL_OK) rc = check_prompt(e, q, err);
   j->rng = fl_rng_stream(q->seed, FL_RNG_USER, 0, turns_before(q), 0);
   fl_gate_init(&j->gate);
@@ -172,10 +193,12 @@ static void remember(fl_engine *e, fl_job *j, fl_finish how, const char *stop_st
   size_t len;
   const char *text = fl_deliver_text(&j->deliver, &len);
   if (j->prefix == NULL || j->out.len == 0) return;
-  if (e->opt.speculate) fl_prefix_remember(j->prefix, j->out.data, j->out.len);
+  if (e->opt.speculate) fl_prefix_remember(j->prefix, j->req.owner, j->out.data, j->out.len);
   if ((how != FL_FINISH_STOP && how != FL_FINISH_LENGTH) || stop_string != NULL) return;
   if (j->req.thinking) return; /* it is shown without its thoughts later on */
-  fl_answers_add(&e->answers, j->prefix->print, &j->prompt, text, len, j->out.data, j->out.len);
+  char scope[FL_SCOPE_TEXT];
+  fl_answers_scope(scope, j->prefix->print, j->req.owner);
+  fl_answers_add(&e->answers, scope, &j->prompt, text, len, j->out.data, j->out.len);
 }
 
 static void leave_active(fl_engine *e, const fl_job *j) {

@@ -208,10 +208,11 @@ void fl_prefix_read_text(fl_prefix *x, fl_fleet *f) {
   }
 }
 
-void fl_prefix_remember(fl_prefix *x, const int32_t *ids, size_t n) {
+void fl_prefix_remember(fl_prefix *x, uint32_t owner, const int32_t *ids, size_t n) {
   static const int32_t separator = -1;
   if (n == 0 || n > PAST_TOKENS) return;
-  if (x->past.ids.len + n + 1 > PAST_TOKENS) fl_suffix_release(&x->past);
+  if (x->past_owner != owner || x->past.ids.len + n + 1 > PAST_TOKENS) fl_suffix_release(&x->past);
+  x->past_owner = owner;
   (void)fl_suffix_append(&x->past, &separator, 1);
   (void)fl_suffix_append(&x->past, ids, n);
 }

@@ -52,7 +52,8 @@ typedef struct fl_prefix {
   uint64_t used;
   fl_suffix text;           /* the documents' tokens, for drafts */
   bool text_read;
-  fl_suffix past;           /* answers given behind it */
+  fl_suffix past;           /* answers given behind it, of one owner */
+  uint32_t past_owner;
 } fl_prefix;
 
 typedef struct fl_prefixes {
@@ -82,7 +83,12 @@ bool fl_prefix_evict(fl_prefixes *p, const fl_prefix *keep);
 
 /* Reads and tokenises the documents' texts for drafts, once; what cannot be read is left out. */
 void fl_prefix_read_text(fl_prefix *x, fl_fleet *f);
-/* Remembers an answer for drafts. */
-void fl_prefix_remember(fl_prefix *x, const int32_t *ids, size_t n);
+/* Remembers an answer for drafts. Those of another owner are forgotten: how many drafts hit would
+ * tell what others were answered. */
+void fl_prefix_remember(fl_prefix *x, uint32_t owner, const int32_t *ids, size_t n);
+/* The answers that may be drafted from; NULL: none. */
+static inline const fl_suffix *fl_prefix_past(const fl_prefix *x, uint32_t owner) {
+  return x->past_owner == owner ? &x->past : NULL;
+}
 
 #endif

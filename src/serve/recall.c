@@ -9,7 +9,7 @@ static void recall_documents(fl_engine *e, const fl_spill_file *f) {
   fl_selection s = { .n = f->n_docs };
   if (f->n_docs == 0 || e->fleet == NULL) return;
   memcpy(s.doc, f->doc, f->n_docs * sizeof *s.doc);
-  (void)fl_stickies_put(&e->stickies, f->key, &s, f->print);
+  (void)fl_stickies_put(&e->stickies, f->key, &s, f->print); /* the key is the owner's own */
 }
 
 /* The text that the client saw of ids[0..n), as it was delivered. */
@@ -18,13 +18,15 @@ static void recall_answer(fl_engine *e, const fl_spill_file *f, size_t first, si
   fl_deliver d;
   fl_job_delta piece;
   bool any;
+  char scope[FL_SCOPE_TEXT];
   int rc = FL_OK, stopped;
+  fl_answers_scope(scope, f->print, f->owner);
   fl_deliver_init(&d, fl_model_tokenizer(e->model), false, NULL, 0, false, 0);
   for (size_t i = 0; rc == FL_OK && i < n; i++)
     rc = fl_deliver_token(&d, f->ids[first + i], NULL, 0, &stopped);
   if (rc == FL_OK) rc = fl_deliver_piece(&d, true, &piece, &any);
   if (rc == FL_OK)
-    fl_answers_add(&e->answers, f->print, &before, d.text.data != NULL ? d.text.data : "",
+    fl_answers_add(&e->answers, scope, &before, d.text.data != NULL ? d.text.data : "",
                    d.text.len, f->ids + first, n);
   fl_deliver_release(&d);
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -24,12 +25,15 @@ typedef struct fl_answer {
   size_t n;
   uint64_t used;
 } fl_answer;
+enum { FL_SCOPE_TEXT = FL_HASH_TEXT + 16 };
 typedef struct fl_answers {
   fl_answer *entry;
   size_t n, cap, tokens, max_tokens;
   uint64_t clock;
 } fl_answers;
 
+/* Answers are found again behind the same rows, by the same owner. */
+void fl_answers_scope(char out[FL_SCOPE_TEXT], const char *print, uint32_t owner);
 int fl_answers_init(fl_answers *a, size_t max_entries, size_t max_tokens);
 void fl_answers_release(fl_answers *a);
 /* The answer `ids` with `text`, given behind `before` of the selection named `scope`. Lack of memory

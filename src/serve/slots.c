@@ -38,7 +38,7 @@ int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_
 
 static void spill_slot(fl_slots *s, const fl_slot *slot) {
   const fl_spill_item it = { .prefix = slot->prefix, .seq = slot->seq, .ids = slot->ids.data,
-                             .n = slot->ids.len, .key = slot->key };
+                             .n = slot->ids.len, .key = slot->key, .owner = slot->owner };
   if (s->spill != NULL && slot->state == FL_SLOT_IDLE) fl_spill_save(s->spill, &it);
 }
 
@@ -125,7 +125,7 @@ static source find_source(fl_slots *s, const fl_slot_wish *w) {
   source best = { 0 };
   for (size_t i = 0; i < s->n; i++) {
     fl_slot *x = &s->slot[i];
-    if (x->state == FL_SLOT_FREE || x->prefix != w->prefix) continue;
+    if (x->state == FL_SLOT_FREE || x->prefix != w->prefix || x->owner != w->owner) continue;
     size_t n = fl_common_ids(x->ids.data, x->ids.len, w->ids, w->n - 1);
     bool better = best.donor == NULL || n > best.common ||
                   (n == best.common && best.donor->state == FL_SLOT_BUSY);
@@ -189,7 +189,7 @@ static int fork_rows(fl_slots *s, const source *src, const fl_slot_wish *w, fl_s
 /* A file that holds more of the prompt than memory does. */
 static void read_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t *common) {
   size_t n = 0;
-  fl_spill_file *file = fl_spill_find(s->spill, w->prefix, w->ids, w->n - 1, &n);
+  fl_spill_file *file = fl_spill_find(s->spill, w->prefix, w->owner, w->ids, w->n - 1, &n);
   if (file == NULL || n < *common + DISK_GAIN) return;
   fl_seq_truncate(host->seq, w->prefix->rows);
   *common = fl_spill_restore(s->spill, file, host->seq, n) == FL_OK ? n : 0;
@@ -235,6 +235,7 @@ int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err
   host->state = FL_SLOT_BUSY;
   host->promised = w->rows;
   snprintf(host->key, sizeof host->key, "%s", w->key);
+  host->owner = w->owner;
   host->used = ++s->clock;
   *out = host;
   return FL_OK;

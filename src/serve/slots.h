@@ -37,6 +37,7 @@ typedef struct fl_slot {
   fl_prefix *prefix;
   fl_ids ids;
   char key[FL_HASH_TEXT];  /* the conversation that used it last */
+  uint32_t owner;          /* whose it is: others never see its rows */
   size_t promised;         /* BUSY: rows in all that its job may need */
   uint64_t used;
 } fl_slot;
@@ -62,6 +63,7 @@ typedef struct fl_slot_wish {
   size_t n;
   size_t rows;             /* prefix, prompt and answer at most */
   const char *key;
+  uint32_t owner;
 } fl_slot_wish;
 
 /* *out = a BUSY slot whose ids are the longest known beginning of the prompt, at most n - 1 of them;

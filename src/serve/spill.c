@@ -150,7 +150,7 @@ void fl_spill_close(fl_spill *s) {
 static bool covered(const fl_spill *s, const fl_spill_item *it) {
   for (size_t i = 0; i < s->n; i++) {
     const fl_spill_file *f = s->file[i];
-    if (strcmp(f->print, it->prefix->print) == 0 && f->n >= it->n &&
+    if (f->owner == it->owner && strcmp(f->print, it->prefix->print) == 0 && f->n >= it->n &&
         fl_common_ids(f->ids, f->n, it->ids, it->n) == it->n)
       return true;
   }
@@ -161,14 +161,15 @@ static bool covered(const fl_spill *s, const fl_spill_item *it) {
 static void drop_contained(fl_spill *s, const fl_spill_item *it) {
   for (size_t i = s->n; i-- > 0;) {
     const fl_spill_file *f = s->file[i];
-    if (strcmp(f->print, it->prefix->print) == 0 && f->n < it->n &&
+    if (f->owner == it->owner && strcmp(f->print, it->prefix->print) == 0 && f->n < it->n &&
         fl_common_ids(f->ids, f->n, it->ids, it->n) == f->n)
       forget(s, i);
   }
 }
 
 static int describe(const fl_spill_item *it, fl_spill_file *f) {
-  *f = (fl_spill_file){ .n = it->n, .n_docs = it->prefix->n_docs, .prefix_rows = it->prefix->rows };
+  *f = (fl_spill_file){ .n = it->n, .n_docs = it->prefix->n_docs, .prefix_rows = it->prefix->rows,
+                         .owner = it->owner };
   f->ids = fl_calloc(it->n, sizeof *f->ids);
   f->doc = fl_calloc(it->prefix->n_docs + 1, sizeof *f->doc);
   if (f->ids == NULL || f->doc == NULL) {
@@ -206,13 +207,14 @@ void fl_spill_save(fl_spill *s, const fl_spill_item *it) {
 
 /* --- restoring --- */
 
-fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, const int32_t *ids, size_t n,
-                             size_t *common) {
+fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
+                             const int32_t *ids, size_t n, size_t *common) {
   fl_spill_file *best = NULL;
   size_t most = 0;
   for (size_t i = 0; i < s->n; i++) {
     fl_spill_file *f = s->file[i];
-    if (strcmp(f->print, prefix->print) != 0 || f->prefix_rows != prefix->rows) continue;
+    if (f->owner != owner || f->prefix_rows != prefix->rows) continue;
+    if (strcmp(f->print, prefix->print) != 0) continue;
     size_t m = fl_common_ids(f->ids, f->n, ids, n);
     if (m <= most) continue;
     most = m;

@@ -3,7 +3,7 @@
  * A file holds the rows behind a prefix, not the prefix: it fits where a composition has the same
  * fingerprint. Layout, little-endian:
  *   "FLSLOT1\n", u32 cache type (0 f32, 1 f16), u32 layers, u64 tokens n, u64 prefix rows,
- *   u32 documents, u32 zero, three texts of 40 bytes: model hash, prefix fingerprint, conversation
+ *   u32 documents, u32 owner, three texts of 40 bytes: model hash, prefix fingerprint, conversation
  *   per layer u32 kv heads, u32 head dimension (0, 0: the layer has no rows of its own)
  *   u32 [documents] ids, i32 [n] tokens
  *   per layer with rows: K [n, kv heads, head dimension], V the same, in the cache's type
@@ -26,6 +26,7 @@ typedef struct fl_spill_file {
   char print[FL_HASH_TEXT], key[FL_HASH_TEXT];
   uint32_t *doc;            /* [n_docs] ids */
   size_t n_docs, prefix_rows;
+  uint32_t owner;
   int32_t *ids;             /* [n] */
   size_t n;
   uint64_t used;
@@ -45,14 +46,15 @@ typedef struct fl_spill_item {
   const int32_t *ids;
   size_t n;
   const char *key;
+  uint32_t owner;
 } fl_spill_item;
 /* Writes unless it is too short or a file holds it already; files that it contains go, and the
  * longest unused beyond the limit. A failure is counted and told on stderr once. */
 void fl_spill_save(fl_spill *s, const fl_spill_item *it);
 
-/* The file with most of ids[0..n) behind this prefix, NULL if none; *common = how many. */
-fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, const int32_t *ids, size_t n,
-                             size_t *common);
+/* The owner's file with most of ids[0..n) behind this prefix, NULL if none; *common = how many. */
+fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
+                             const int32_t *ids, size_t n, size_t *common);
 /* Appends the first n rows (<= file's) to seq, which holds the prefix; room is reserved by it. A bad
  * file is removed, the pointer is dead then, and seq stands as before. */
 int fl_spill_restore(fl_spill *s, fl_spill_file *file, fl_seq *seq, size_t n);

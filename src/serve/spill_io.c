@@ -18,7 +18,7 @@ typedef struct head {
   char magic[8];
   uint32_t type, n_layers;
   uint64_t n, prefix_rows;
-  uint32_t n_docs, zero;
+  uint32_t n_docs, owner;
   char model[FL_HASH_TEXT], print[FL_HASH_TEXT], key[FL_HASH_TEXT];
 } head;
 _Static_assert(sizeof(head) == 160, "the head has no gaps");
@@ -74,7 +74,7 @@ static void put(writer *w, const void *data, size_t n) {
 static void put_head(writer *w, const fl_spill_shape *s, const fl_spill_item *it) {
   head h = { .type = fl_kv_pool_type(s->pool) == FL_KV_F16, .n = it->n,
              .n_layers = (uint32_t)fl_kv_n_layers(s->pool), .prefix_rows = it->prefix->rows,
-             .n_docs = (uint32_t)it->prefix->n_docs };
+             .n_docs = (uint32_t)it->prefix->n_docs, .owner = it->owner };
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.model, sizeof h.model, "%s", s->model_hash);
   snprintf(h.print, sizeof h.print, "%s", it->prefix->print);
@@ -200,7 +200,7 @@ static int check_head(const fl_spill_shape *s, const char *path, const fl_map *m
   if (m->size < sizeof *h) return damaged(path, "cut short", err);
   memcpy(h, m->data, sizeof *h);
   if (memcmp(h->magic, magic, sizeof magic) != 0) return damaged(path, "not a spilled slot", err);
-  if (!text_ok(h->model) || !text_ok(h->print) || !text_ok(h->key) || h->zero != 0)
+  if (!text_ok(h->model) || !text_ok(h->print) || !text_ok(h->key))
     return damaged(path, "a damaged head", err);
   if (strcmp(h->model, s->model_hash) != 0 ||
       h->type != (fl_kv_pool_type(s->pool) == FL_KV_F16))
@@ -242,6 +242,7 @@ int fl_spill_read_head(const fl_spill_shape *shape, const char *path, fl_spill_f
   if (rc == FL_OK) {
     f.n = (size_t)h.n;
     f.n_docs = h.n_docs;
+    f.owner = h.owner;
     f.prefix_rows = (size_t)h.prefix_rows;
     memcpy(f.print, h.print, sizeof f.print);
     memcpy(f.key, h.key, sizeof f.key);

@@ -41,7 +41,8 @@ static void add_out(plan *p, fl_job *j, size_t first_row, size_t n) {
 /* --- answers --- */
 
 static void make_draft(fl_engine *e, fl_job *j, size_t rows, size_t jobs, size_t room) {
-  const fl_suffix *source[3] = { &j->own, &j->prefix->text, &j->prefix->past };
+  const fl_suffix *source[3] = { &j->own, &j->prefix->text,
+                                fl_prefix_past(j->prefix, j->req.owner) };
   size_t left = j->max_new - j->out.len; /* this one is not the last: its row may be drafted from */
   size_t max = left - 1 < room ? left - 1 : room;
   j->n_draft = 0;
