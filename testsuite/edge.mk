@@ -1,10 +1,31 @@
-check_PROGRAMS += testsuite/check_edge
-TESTS += testsuite/check_edge testsuite/cli/serve.sh testsuite/peers/clients.sh
-EXTRA_DIST += testsuite/cli/serve.sh testsuite/peers/clients.sh \
-	testsuite/peers/openai_client.py testsuite/peers/anthropic_client.py
+check_PROGRAMS += testsuite/check_edge testsuite/fuzz_request
+TESTS += testsuite/check_edge testsuite/fuzz_request testsuite/cli/serve.sh testsuite/cli/curl.sh \
+	testsuite/peers/clients.sh testsuite/peers/stress.sh
+EXTRA_DIST += testsuite/cli/serve.sh testsuite/cli/curl.sh testsuite/peers/clients.sh \
+	testsuite/corpus \
+	testsuite/peers/stress.sh testsuite/peers/stress.py testsuite/peers/load.py \
+	testsuite/peers/openai_client.py testsuite/peers/anthropic_client.py \
+	testsuite/peers/control_client.py
 testsuite_check_edge_SOURCES = testsuite/layer_edge.c testsuite/suite.h testsuite/scratch.h \
 	testsuite/edge_util.h \
 	testsuite/check_auth.c testsuite/check_request.c testsuite/check_server.c \
 	testsuite/check_split.c testsuite/check_turn.c
 testsuite_check_edge_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -Wno-missing-prototypes
 testsuite_check_edge_LDADD = $(WHOLE) src/libfledge.a $(NO_WHOLE) $(EDGE_LIBS) $(CHECK_LIBS)
+testsuite_fuzz_request_SOURCES = testsuite/fuzz_request.c
+testsuite_fuzz_request_CFLAGS = $(AM_CFLAGS) -Wno-missing-prototypes
+testsuite_fuzz_request_LDADD = $(EDGE_LIBS)
+
+# The same target for libFuzzer, in a tree configured with CC=clang and
+# CFLAGS="-g -O1 -fsanitize=fuzzer-no-link,address".
+EXTRA_PROGRAMS += testsuite/libfuzz_request
+testsuite_libfuzz_request_SOURCES = testsuite/fuzz_request.c
+testsuite_libfuzz_request_CPPFLAGS = $(AM_CPPFLAGS) -DFL_LIBFUZZER
+testsuite_libfuzz_request_CFLAGS = $(AM_CFLAGS) -Wno-missing-prototypes
+testsuite_libfuzz_request_LDADD = $(EDGE_LIBS)
+testsuite_libfuzz_request_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz-request: testsuite/libfuzz_request
+	mkdir -p fuzz-corpus
+	testsuite/libfuzz_request -max_total_time=$${FUZZ_SECONDS:-60} fuzz-corpus \
+	  $(srcdir)/testsuite/corpus/request
+.PHONY: fuzz-request

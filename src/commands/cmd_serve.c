@@ -3,12 +3,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/command.h"
 #include "commands/engine.h"
 #include "commands/report.h"
 #include "commands/sampling.h"
+#include "commands/serve_control.h"
 #include "commands/signals.h"
 #include "edge/server.h"
 
@@ -172,22 +174,44 @@ static void warn_if_open(const serve_args *a) {
             a->http.host);
 }
 
-static void wait_for_signal(void) {
+/* Until a signal comes, or the control socket says so. */
+static void wait_for_stop(serve_control *c) {
   const struct timespec t = { .tv_nsec = 100000000 };
-  while (!signals_stop()) nanosleep(&t, NULL);
+  bool stop = false;
+  while (!signals_stop() && !stop) {
+    if (c != NULL) stop = serve_control_poll(c, 100);
+    else nanosleep(&t, NULL);
+  }
 }
 
-static int serve(serve_args *a, fl_engine *e, const fl_model *m, fl_events *log, fl_err *err) {
+static void log_end(fl_events *log, bool well, double seconds) {
+  fl_event ev;
+  fl_event_begin(&ev, "end");
+  fl_event_str(&ev, "status", !well ? "error" : signals_stop() ? "signal" : "done");
+  fl_event_int(&ev, "round", 0);
+  fl_event_num(&ev, "seconds", seconds);
+  fl_event_emit(log, &ev);
+}
+
+static int serve(serve_args *a, fl_engine *e, const fl_model *m, const char *dir, fl_events *log,
+                 fl_err *err) {
+  const serve_control_options o = { .sampling = a->sampling.sampling, .max_new = a->sampling.max_new,
+                                    .log = log };
+  const double began = fl_now_s();
+  serve_control *control = NULL;
   fl_server *s = NULL;
   int rc = fl_server_start(&s, e, m, &a->http, log, err);
   if (rc == FL_OK) rc = announce(a, s, err);
   if (rc == FL_OK) {
     warn_if_open(a);
     fl_info("serving %s", a->http.model_name);
-    wait_for_signal();
+    control = dir != NULL ? serve_control_open(dir, e, &o) : NULL;
+    wait_for_stop(control);
+    serve_control_close(control);
     fl_info("stopping; running answers have %.0f s", a->grace_s);
   }
   if (s != NULL) fl_server_stop(s, a->grace_s);
+  log_end(log, rc == FL_OK, fl_now_s() - began);
   return rc;
 }
 
@@ -206,10 +230,11 @@ static int run(const opt_parsed *p, fl_err *err) {
   if (rc == FL_OK) {
     fill(a, e.model, f != NULL);
     log = f != NULL ? fl_fleet_events(f) : NULL;
+    if (f != NULL) fl_fleet_log_run(f, "serve", 0);
     rc = fl_engine_start(&served, f, e.model, e.team, &a->serve, log, err);
     if (rc == FL_OK) f = NULL; /* the engine's now */
   }
-  if (rc == FL_OK) rc = serve(a, served, e.model, log, err);
+  if (rc == FL_OK) rc = serve(a, served, e.model, dir, log, err);
   if (served != NULL) fl_engine_stop(served, 0);
   if (f != NULL) fl_fleet_close(f);
   engine_close(&e);

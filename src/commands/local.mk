@@ -44,6 +44,7 @@ flotilla_SOURCES = \
 	src/commands/progress.c src/commands/progress.h \
 	src/commands/report.c src/commands/report.h \
 	src/commands/sampling.c src/commands/sampling.h \
+	src/commands/serve_control.c src/commands/serve_control.h \
 	src/commands/signals.c src/commands/signals.h \
 	src/commands/study_files.c src/commands/study_files.h \
 	src/commands/study_remote.c src/commands/study_remote.h \

@@ -78,7 +78,7 @@ static void on_start(void *ctx, const fl_job_start *s) {
   for (size_t i = 0; n->docs != NULL && i < s->n_docs; i++) {
     char *name = fl_strdup(s->docs[i].name);
     if (name == NULL) break;
-    n->docs[n->n_docs++] = (fl_news_doc){ name, s->docs[i].score, s->docs[i].rows };
+    n->docs[n->n_docs++] = (fl_news_doc){ s->docs[i].id, name, s->docs[i].score, s->docs[i].rows };
   }
   b->lost = b->lost || n->n_docs < s->n_docs;
   if (!b->rarely) raise_event(b);

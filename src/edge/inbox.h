@@ -17,7 +17,7 @@
 
 typedef struct fl_inbox fl_inbox;
 
-typedef struct fl_news_doc { char *name; double score; size_t rows; } fl_news_doc;
+typedef struct fl_news_doc { uint32_t id; char *name; double score; size_t rows; } fl_news_doc;
 
 /* Copies of what the callbacks told. */
 typedef struct fl_news_token {

@@ -27,6 +27,7 @@ struct fl_control {
   bool busy;          /* in a handler */
   char *path;         /* of the socket */
   char *note;         /* the file `control.path`, or NULL */
+  struct stat made;   /* the socket, to tell it from another's of this name */
   fl_control_handler *handler;
   void *ctx;
   fl_control_client client[FL_CONTROL_CLIENTS];
@@ -75,6 +76,7 @@ static int listen_at(fl_control *c, const char *dir, fl_err *err) {
   int rc = bind(c->fd, (const struct sockaddr *)&a, sizeof a);
   umask(old);
   if (rc != 0 || listen(c->fd, FL_CONTROL_CLIENTS) != 0) goto failed;
+  if (stat(c->path, &c->made) != 0) goto failed;
   if (c->note != NULL) return fl_fs_replace(c->note, c->path, strlen(c->path), err);
   return FL_OK;
 failed:
@@ -100,17 +102,44 @@ int fl_control_open(fl_control **out, const char *dir, fl_control_handler *handl
   return FL_OK;
 }
 
+static bool answers(const char *path) {
+  struct sockaddr_un a = { .sun_family = AF_UNIX };
+  if (!fits_address(path)) return false;
+  memcpy(a.sun_path, path, strlen(path) + 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const bool yes = fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof a) == 0;
+  if (fd >= 0) close(fd);
+  return yes;
+}
+
+bool fl_control_is_taken(const char *dir) {
+  char *home = fl_fs_join(dir, "control"), *note = fl_fs_join(dir, "control.path");
+  fl_buf path = { 0 };
+  bool taken = home != NULL && answers(home);
+  if (!taken && note != NULL && fl_fs_read(&path, note, 4096, NULL) == FL_OK && path.len > 0)
+    taken = answers(path.data);
+  fl_buf_release(&path);
+  fl_free(home);
+  fl_free(note);
+  return taken;
+}
+
 static void client_close(fl_control_client *k) {
   if (k->fd >= 0) close(k->fd);
   fl_free(k->line);
   *k = (fl_control_client){ .fd = -1 };
 }
 
+static bool is_ours(const fl_control *c) {
+  struct stat now;
+  return stat(c->path, &now) == 0 && now.st_dev == c->made.st_dev && now.st_ino == c->made.st_ino;
+}
+
 void fl_control_close(fl_control *c) {
   if (c == NULL) return;
   for (size_t i = 0; i < FL_CONTROL_CLIENTS; i++) client_close(&c->client[i]);
-  if (c->fd >= 0) {
-    close(c->fd);
+  if (c->fd >= 0) close(c->fd);
+  if (c->fd >= 0 && is_ours(c)) {
     (void)fl_fs_remove(c->path);
     if (c->note != NULL) (void)fl_fs_remove(c->note);
   }

@@ -29,7 +29,9 @@ typedef void fl_control_handler(void *ctx, fl_control_client *client, const char
  * caller holds the folder's lock. */
 int fl_control_open(fl_control **out, const char *dir, fl_control_handler *handler, void *ctx,
                     fl_err *err);
-/* Closes and removes the socket. */
+/* Whether somebody listens there. */
+bool fl_control_is_taken(const char *dir);
+/* Closes and removes the socket, unless another took its place. */
 void fl_control_close(fl_control *c);
 
 /* Takes what has arrived; waits up to timeout_ms for something to arrive (0: not at all). */

@@ -164,6 +164,12 @@ void fl_hits_release(fl_hits *h);
 /* FL_ENOENT when the fleet has no index. */
 int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
                       fl_hits *out, fl_err *err);
+/* The same with the query's vector [d_model], made by the index's recipe elsewhere; changes it. */
+int fl_fleet_retrieve_by(fl_fleet *f, float *vector, const fl_rag_options *o, fl_hits *out,
+                         fl_err *err);
+/* Appends the members of a retrieve event from "query" on, without braces. */
+void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
+                   const fl_rag_options *o, const fl_hits *h);
 
 /* [*first, *end) = the tokens of a document's text of n_tokens that a piece stands for. FL_EINPUT
  * when the text has no such piece. */

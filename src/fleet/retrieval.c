@@ -208,6 +208,14 @@ static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   fl_event_emit(f->log, &e);
 }
 
+int fl_fleet_retrieve_by(fl_fleet *f, float *vector, const fl_rag_options *o, fl_hits *out,
+                         fl_err *err) {
+  int rc = load_index(f, err);
+  if (rc != FL_OK) return rc;
+  fl_index_centre(f->index, vector);
+  return fl_index_search(f->index, vector, f->m.n, o, out, err);
+}
+
 int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
                       fl_hits *out, fl_err *err) {
   double began = fl_now_s();

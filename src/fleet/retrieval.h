@@ -52,10 +52,6 @@ int fl_index_read(fl_index **out, bool *own_recipe, const char *path, size_t n_d
 int fl_index_search(const fl_index *x, const float *query, size_t n_docs, const fl_rag_options *o,
                     fl_hits *out, fl_err *err);
 
-/* Appends the members of a retrieve event from "query" on, without braces. */
-void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
-                   const fl_rag_options *o, const fl_hits *h);
-
 /* Vectors of texts: out [n, d_model], raw. */
 int fl_embed(fl_fleet *f, const char *const *text, const size_t *len, size_t n, float *out,
              fl_err *err);

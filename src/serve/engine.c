@@ -289,16 +289,19 @@ void fl_engine_stop(fl_engine *e, double grace_s) {
 
 /* --- other threads --- */
 
-static int enqueue(fl_engine *e, fl_job *j, fl_err *err) {
-  int rc = FL_OK;
-  pthread_mutex_lock(&e->box->mu);
-  if (e->stopping) {
-    rc = fl_fail(err, FL_EBUSY, "the server is stopping");
-  } else if (e->n_queued + e->n_active >= e->opt.queue + e->opt.n_slots) {
-    rc = fl_fail(err, FL_EFULL, "%zu requests are waiting, which is the limit; try again later",
+/* Under mu. */
+static int has_place(fl_engine *e, fl_err *err) {
+  if (e->stopping) return fl_fail(err, FL_EBUSY, "the server is stopping");
+  if (e->n_queued + e->n_active < e->opt.queue + e->opt.n_slots) return FL_OK;
+  e->stats.jobs_refused++;
+  return fl_fail(err, FL_EFULL, "%zu requests are waiting, which is the limit; try again later",
                  e->n_queued);
-    e->stats.jobs_refused++;
-  } else {
+}
+
+static int enqueue(fl_engine *e, fl_job *j, fl_err *err) {
+  pthread_mutex_lock(&e->box->mu);
+  int rc = has_place(e, err);
+  if (rc == FL_OK) {
     if (e->tail != NULL) e->tail->next = j;
     else e->head = j;
     e->tail = j;
@@ -312,7 +315,10 @@ static int enqueue(fl_engine *e, fl_job *j, fl_err *err) {
 int fl_engine_submit(fl_engine *e, const fl_job_request *r, const fl_job_sink *sink, fl_job **job,
                      fl_err *err) {
   fl_job *j = NULL;
-  int rc = fl_job_new(&j, e, r, sink, err);
+  pthread_mutex_lock(&e->box->mu);
+  int rc = has_place(e, err); /* before the work of rendering: to refuse has to be cheap */
+  pthread_mutex_unlock(&e->box->mu);
+  if (rc == FL_OK) rc = fl_job_new(&j, e, r, sink, err);
   if (rc != FL_OK) return rc;
   atomic_fetch_add(&j->refs, 1); /* ours, the queue's is the first */
   rc = enqueue(e, j, err);
@@ -377,6 +383,23 @@ int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size
     out[i] = (float)((double)out[i] / sqrt(sum));
   if (rc == FL_OK && n_tokens != NULL) *n_tokens = t.ids.len;
   fl_ids_release(&t.ids);
+  return rc;
+}
+
+int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out, fl_err *err) {
+  if (e->fleet == NULL) return fl_fail(err, FL_ENOENT, "this server has no fleet to search in");
+  fl_hits h = { 0 };
+  float *v = fl_calloc(fl_model_hparams(e->model)->d_model, sizeof *v);
+  if (v == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory to search");
+  int rc = fl_engine_embed(e, query, len, v, NULL, err);
+  if (rc == FL_OK) {
+    pthread_mutex_lock(&e->fleet_mu);
+    rc = fl_fleet_retrieve_by(e->fleet, v, &e->opt.rag, &h, err);
+    if (rc == FL_OK) fl_hits_print(out, e->fleet, query, len, &e->opt.rag, &h);
+    pthread_mutex_unlock(&e->fleet_mu);
+  }
+  fl_hits_release(&h);
+  fl_free(v);
   return rc;
 }
 

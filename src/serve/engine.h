@@ -69,7 +69,7 @@ typedef struct fl_job_request {
   uint32_t owner;          /* rows, answers and selections are shared among equal ones only */
 } fl_job_request;
 
-typedef struct fl_job_doc { const char *name; double score; size_t rows; } fl_job_doc;
+typedef struct fl_job_doc { uint32_t id; const char *name; double score; size_t rows; } fl_job_doc;
 
 /* Told once, when the job has its slot. Pointers are valid during the call. */
 typedef struct fl_job_start {
@@ -132,6 +132,10 @@ void fl_job_release(fl_job *j); /* after on_end, or right after cancel */
  * long), FL_EBUSY as for submit. */
 int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size_t *n_tokens,
                     fl_err *err);
+
+/* Appends the members of a retrieve event from "query" on, without braces. FL_ENOENT: no fleet, or no
+ * index in it. Otherwise as fl_engine_embed. */
+int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out, fl_err *err);
 
 /* A snapshot for /health and /metrics. */
 typedef struct fl_engine_stats {

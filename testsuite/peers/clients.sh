@@ -26,4 +26,14 @@ for client in openai anthropic; do
   "$venv/bin/python" "$(dirname "$0")/${client}_client.py" "$(cat "$work/url")" a-key-for-tests ||
     fail "$client"
 done
+# The control socket, and what the log says of the run.
+checks=$((checks + 2))
+"$venv/bin/python" "$(dirname "$0")/control_client.py" "$work/fleet" || fail 'the control socket'
+wait $server || fail "the server ended with $?"
+server=
+says "$work/fleet/events.jsonl" '"ev":"run","cmd":"serve"'
+says "$work/fleet/events.jsonl" '"ev":"control","cmd":"stop","by":"socket"'
+says "$work/fleet/events.jsonl" '"ev":"end","status":"done"'
+checks=$((checks + 1))
+[ ! -e "$work/fleet/control" ] || fail 'the control socket was left behind'
 finish
