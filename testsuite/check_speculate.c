@@ -111,10 +111,14 @@ END_TEST
 START_TEST(test_cost) {
   fl_cost c = { 0 };
   ck_assert(fl_cost_of(&c, 5) > fl_cost_of(&c, 4));
-  fl_cost_learn(&c, 4, 1);
+  fl_cost_learn(&c, 4, 7); /* the fastest of the first few */
+  for (int i = 1; i < FL_COST_SURE; i++) fl_cost_learn(&c, 4, 1);
   ck_assert_double_eq_tol(fl_cost_of(&c, 4), 1, 1e-6);
   ck_assert(fl_cost_of(&c, 2) < 1 && fl_cost_of(&c, 8) > 1);
-  fl_cost_learn(&c, 8, 2);
+  fl_cost_learn(&c, 8, 50); /* once is not sure: 16 / 12 by the usual shape */
+  ck_assert_double_eq_tol(fl_cost_of(&c, 8), 4.0 / 3, 1e-6);
+  for (int i = 1; i < FL_COST_SURE; i++) fl_cost_learn(&c, 8, 2);
+  ck_assert_double_eq_tol(fl_cost_of(&c, 8), 2, 1e-6);
   ck_assert_double_eq_tol(fl_cost_of(&c, 6), 1.5, 1e-6);
   fl_cost_learn(&c, 4, 1e9); /* one hiccup counts as four times at most, and little */
   ck_assert_double_eq_tol(fl_cost_of(&c, 4), 1.15, 1e-6);
@@ -132,9 +136,10 @@ END_TEST
 START_TEST(test_gate) {
   fl_cost flat = { 0 }, steep = { 0 };
   fl_gate g;
-  for (size_t i = 1; i <= 32; i++) {
-    fl_cost_learn(&flat, i, 1);
-    fl_cost_learn(&steep, i, (double)i);
+  for (size_t i = 1; i <= 32 * FL_COST_SURE; i++) {
+    const size_t rows = (i + FL_COST_SURE - 1) / FL_COST_SURE;
+    fl_cost_learn(&flat, rows, 1);
+    fl_cost_learn(&steep, rows, (double)rows);
   }
   fl_gate_init(&g);
   ck_assert_uint_eq(fl_gate_length(&g, &flat, 8, 1, 1, 8), 8);

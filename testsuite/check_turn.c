@@ -32,7 +32,7 @@ static void open_stage(stage *s, const fl_dialect *d, const char *quoted) {
 }
 
 static void start(stage *s) {
-  static const fl_job_doc docs[] = { { "a.md", 0.5, 48 }, { "b \"c\".md", -0.25, 32 } };
+  static const fl_job_doc docs[] = { { 1, "a.md", 0.5, 48 }, { 7, "b \"c\".md", -0.25, 32 } };
   const fl_job_start news = { .docs = docs, .n_docs = 2, .rows = 80, .prompt_tokens = 21,
                               .cached_tokens = 20, .queue_s = 0.5 };
   s->engine.on_start(s->engine.ctx, &news);

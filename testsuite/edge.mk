@@ -4,6 +4,7 @@ TESTS += testsuite/check_edge testsuite/fuzz_request testsuite/cli/serve.sh test
 EXTRA_DIST += testsuite/cli/serve.sh testsuite/cli/curl.sh testsuite/peers/clients.sh \
 	testsuite/corpus \
 	testsuite/peers/stress.sh testsuite/peers/stress.py testsuite/peers/load.py \
+	testsuite/peers/hostile.py testsuite/peers/speculate.py \
 	testsuite/peers/openai_client.py testsuite/peers/anthropic_client.py \
 	testsuite/peers/control_client.py
 testsuite_check_edge_SOURCES = testsuite/layer_edge.c testsuite/suite.h testsuite/scratch.h \

@@ -1,6 +1,7 @@
 /* speculate.c - the suffix index by chains of token pairs; the arithmetic of the gate. */
 #include "serve/speculate.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -119,6 +120,10 @@ void fl_draft_make(fl_draft *d, const fl_suffix *const *source, size_t n_sources
 void fl_cost_learn(fl_cost *c, size_t rows, double seconds) {
   if (rows == 0 || rows > FL_COST_ROWS || !(seconds > 0)) return;
   float *t = &c->seconds[rows], x = (float)seconds;
+  if (c->n[rows] < FL_COST_SURE) { /* the fastest of the first */
+    *t = c->n[rows]++ > 0 && *t < x ? *t : x;
+    return;
+  }
   if (*t > 0 && x > 4 * *t) x = 4 * *t;
   *t = *t > 0 ? *t + (x < *t ? 0.5f : 0.05f) * (x - *t) : x;
 }
@@ -126,17 +131,26 @@ void fl_cost_learn(fl_cost *c, size_t rows, double seconds) {
 /* The shape of a step's time before it is known: reading the weights costs as much as some rows. */
 static double guess(size_t rows) { return 8 + (double)rows; }
 
+/* What the usual shape makes of the fewest rows that were measured. */
+static double by_shape(const fl_cost *c, size_t rows) {
+  size_t at = 1;
+  while (at < rows && !(c->seconds[at] > 0)) at++;
+  return (double)c->seconds[at] * guess(rows) / guess(at);
+}
+
 double fl_cost_of(const fl_cost *c, size_t rows) {
   size_t low = rows, high = rows;
   if (rows > FL_COST_ROWS) rows = low = high = FL_COST_ROWS;
   while (low > 0 && !(c->seconds[low] > 0)) low--;
   while (high <= FL_COST_ROWS && !(c->seconds[high] > 0)) high++;
+  if (low == high && c->n[rows] < FL_COST_SURE)
+    return fmin((double)c->seconds[rows], by_shape(c, rows));
   if (low == high) return (double)c->seconds[rows];
   if (low == 0 && high > FL_COST_ROWS) return guess(rows);
   if (low == 0) return (double)c->seconds[high] * guess(rows) / guess(high);
-  double a = (double)c->seconds[low];
+  double a = fl_cost_of(c, low);
   if (high > FL_COST_ROWS) return a * guess(rows) / guess(low);
-  double b = (double)c->seconds[high];
+  double b = fl_cost_of(c, high);
   return a + (b - a) * (double)(rows - low) / (double)(high - low);
 }
 

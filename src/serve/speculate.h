@@ -51,10 +51,13 @@ typedef struct fl_draft {
 void fl_draft_make(fl_draft *d, const fl_suffix *const *source, size_t n_sources,
                    const int32_t *tail, size_t n_tail, size_t max);
 
-/* Seconds of a step by its rows, as measured; smoothed over time, interpolated between. */
-enum { FL_COST_ROWS = 192 };
+/* Seconds of a step by its rows, as measured; smoothed over time, interpolated between. Until a number
+ * of rows was measured FL_COST_SURE times it counts as no dearer than the usual shape says: else
+ * one slow step, at the start or beside other work, would keep drafts from ever being tried. */
+enum { FL_COST_ROWS = 192, FL_COST_SURE = 4 };
 typedef struct fl_cost {
   float seconds[FL_COST_ROWS + 1]; /* 0: not measured */
+  uint8_t n[FL_COST_ROWS + 1];     /* how often, up to FL_COST_SURE */
 } fl_cost;
 void fl_cost_learn(fl_cost *c, size_t rows, double seconds);
 double fl_cost_of(const fl_cost *c, size_t rows); /* in arbitrary units before the first measurement */

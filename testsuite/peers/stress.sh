@@ -37,6 +37,17 @@ load() {
   server=
   [ ! -s "$err" ] || cat "$err"
 }
+# Hostile requests and a crowd first; what waits for more of them is given up after 2 s.
+: >"$work/url"
+"$FLOTILLA" serve "$work/fleet" -p 0 --head-time 2 --body-time 2 >"$work/url" 2>"$err" &
+server=$!
+tries=0
+until [ -s "$work/url" ] || [ $tries -ge 1200 ]; do tries=$((tries + 1)); sleep 0.05; done
+checks=$((checks + 1))
+python3 "$SRCDIR/testsuite/peers/hostile.py" "$(cat "$work/url")" --connections 900 || fail hostile
+kill -TERM $server
+checks=$((checks + 1))
+wait $server || fail "the server ended with $?: $(tail -n 20 "$err")"
 load "$seconds"
 load 5 --stop
 finish
