@@ -15,7 +15,7 @@ static size_t scales_of(fl_dtype type, size_t at[2]) {
   return type == FL_Q4_1 || type == FL_Q5_1 || type == FL_Q4_K || type == FL_Q5_K ? 2 : 1;
 }
 
-/* Rows as a file holds them, at an odd address: nothing in a file is aligned to more than its blocks. */
+/* Rows as a file holds them, at an odd address: they need no alignment. */
 static uint8_t *random_rows(const fl_dtype_traits *t, size_t n_values, fl_rng *r, uint8_t **block) {
   size_t n_bytes = n_values / t->block * t->bytes, at[2], n = scales_of(t->type, at);
   *block = room(n_bytes + 1, 1);

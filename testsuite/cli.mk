@@ -5,6 +5,7 @@ cli_tests = \
 	testsuite/cli/experts.sh \
 	testsuite/cli/export.sh \
 	testsuite/cli/info.sh \
+	testsuite/cli/models.sh \
 	testsuite/cli/gates.sh \
 	testsuite/cli/train.sh \
 	testsuite/cli/eval.sh \
@@ -29,3 +30,11 @@ testsuite_check_eval_SOURCES = testsuite/check_eval.c testsuite/suite.h testsuit
 	src/commands/eval_stats.c src/commands/eval_threshold.c
 testsuite_check_eval_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -Wno-missing-prototypes
 testsuite_check_eval_LDADD = $(FLEET_LIBS) $(CHECK_LIBS)
+
+# Models of every family and type, for the table in flotilla-models(7)
+check_PROGRAMS += testsuite/make_model
+testsuite_make_model_SOURCES = testsuite/make_model.c testsuite/random_weights.h
+testsuite_make_model_LDADD = $(FORMATS_LIBS)
+
+TESTS += testsuite/peers/llama_state.sh
+EXTRA_DIST += testsuite/peers/llama_state.sh testsuite/peers/llama_state.py

@@ -5,10 +5,11 @@ Suite *suite_generate(void);
 Suite *suite_kv(void);
 Suite *suite_model_file(void);
 Suite *suite_pass(void);
+Suite *suite_rope(void);
 Suite *suite_sampler(void);
 
 int main(void) {
-  static suite_fn *const fns[] = { suite_kv, suite_model_file, suite_pass, suite_sampler,
+  static suite_fn *const fns[] = { suite_kv, suite_model_file, suite_pass, suite_rope, suite_sampler,
                                    suite_generate };
   return suite_main(fns, sizeof fns / sizeof *fns);
 }

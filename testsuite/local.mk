@@ -3,6 +3,7 @@ EXTRA_DIST += fixtures/embedded fixtures/tiny fixtures/models fixtures/tokenizer
 # linked whole-archive with its own layer and those left of it: an upward call does not link.
 AM_TESTS_ENVIRONMENT = FIXTURES='$(abs_srcdir)/fixtures'; export FIXTURES; \
 	FLOTILLA='$(abs_builddir)/flotilla'; export FLOTILLA; \
+	MAKE_MODEL='$(abs_builddir)/testsuite/make_model'; export MAKE_MODEL; \
 	SRCDIR='$(abs_srcdir)'; export SRCDIR;
 include $(srcdir)/testsuite/base.mk
 include $(srcdir)/testsuite/formats.mk

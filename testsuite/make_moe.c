@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "formats/gguf_write.h"
+#include "random_weights.h"
 
 enum {
   WIDTH = 2816, HEADS = 16, DENSE = 2112, EXPERTS = 128, USED = 8, EXPERT = 704, MAX_LAYERS = 30,
@@ -74,35 +75,6 @@ static void add_layer(maker *m, size_t i) {
   }
 }
 
-static uint64_t draw(maker *m) {
-  m->state ^= m->state << 13;
-  m->state ^= m->state >> 7;
-  m->state ^= m->state << 17;
-  return m->state;
-}
-
-static void put_half(uint8_t *at, double value) {
-  const uint16_t h = fl_f32_to_f16((float)value);
-  memcpy(at, &h, sizeof h);
-}
-
-/* Turns random bytes into a block whose values have about the deviation `s`. */
-static void tame(fl_dtype type, uint8_t *b, double s) {
-  switch (type) {
-  case FL_Q8_0: put_half(b, s / 74); break;
-  case FL_Q4_K: /* scales and minima of 32: values d * 32 * (q - 7.5) */
-    put_half(b, s / (32 * 4.6));
-    put_half(b + 2, 7.5 * s / (32 * 4.6));
-    memset(b + 4, 0xA0, 8);
-    memset(b + 12, 0, 4);
-    break;
-  default: /* Q6_K: scales of 32 */
-    memset(b + 192, 32, 16);
-    put_half(b + 208, s / (32 * 18.5));
-    break;
-  }
-}
-
 static int put_random(maker *m, fl_gguf_writer *w, const fl_tensor_info *t) {
   enum { PIECE = 4096 };
   const fl_dtype_traits *d = fl_dtype_get(t->ggml_type);
@@ -111,16 +83,12 @@ static int put_random(maker *m, fl_gguf_writer *w, const fl_tensor_info *t) {
   int rc = piece ? FL_OK : FL_ENOMEM;
   for (size_t left = t->n_bytes / d->bytes; left > 0 && rc == FL_OK;) {
     const size_t n = left < PIECE ? left : PIECE;
-    for (size_t i = 0; i < n * d->bytes; i += 8) {
-      const uint64_t v = draw(m);
-      memcpy(piece + i, &v, 8);
-    }
-    for (size_t i = 0; i < n; i++) {
-      /* Norms and scales: 1 and a little; the router a matrix of its own. */
-      const float f = t->n_dims == 1 ? 1 + 0.1f * (float)(draw(m) % 1000) / 1000
-                                     : (float)s * ((float)(draw(m) % 2001) / 500 - 2);
-      if (d->type == FL_F32) memcpy(piece + i * 4, &f, 4);
-      else tame(d->type, piece + i * d->bytes, s);
+    random_blocks(d, piece, n, t->n_dims == 1 ? 0.05 : s, &m->state);
+    for (size_t i = 0; t->n_dims == 1 && i < n; i++) { /* norms and scales: 1 and a little */
+      float f;
+      memcpy(&f, piece + i * 4, 4);
+      f += 1;
+      memcpy(piece + i * 4, &f, 4);
     }
     rc = fl_gguf_writer_put(w, piece, n * d->bytes);
     left -= n;

@@ -1,11 +1,13 @@
-/* cmd_export.c - export: a model in another weight type. */
+/* cmd_export.c - export: a model in another weight type, a cartridge for another program. */
 #include "commands/export.h"
 
 #include "base/fs.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 
-static const char *const kinds[] = { "f32", "f16", "bf16", "q8_0", NULL };
+enum { LLAMA_STATE = 4 };
+static const char *const kinds[] = { "f32", "f16", "bf16", "q8_0", "llama-state", NULL };
+static const char *const kv_names[] = { "f16", "f32", NULL };
 
 static const opt_spec specs[] = {
   { .name = "to", .type = OPT_CHOICE, .meta = "KIND", .choices = kinds,
@@ -14,6 +16,8 @@ static const opt_spec specs[] = {
     .offset = offsetof(export_args, out), .help = "where to write it" },
   { .name = "model", .letter = 'm', .type = OPT_TEXT, .meta = "FILE",
     .offset = offsetof(export_args, engine.model), .help = "the model, a GGUF file" },
+  { .name = "kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_names,
+    .offset = offsetof(export_args, kv), .help = "llama-state: the server's cache type" },
   { .name = "force", .letter = 'f', .type = OPT_ON, .offset = offsetof(export_args, force),
     .help = "replace a file of that name" },
   { 0 }
@@ -29,10 +33,18 @@ static int run(const opt_parsed *p, fl_err *err) {
   if (!a->engine.model) return fl_fail(err, FL_EUSAGE, "--model FILE is needed");
   if (!a->force && fl_fs_exists(a->out))
     return fl_fail(err, FL_EUSAGE, "--out %s: exists; give another name or --force", a->out);
+  if ((a->to == LLAMA_STATE) != (p->n_operands == 1))
+    return fl_fail(err, FL_EUSAGE, a->to == LLAMA_STATE
+                   ? "--to llama-state: the cartridge's file is needed as well"
+                   : "%s: a model is exported by --model alone", p->operand[0]);
+  if (a->to != LLAMA_STATE && options_given(p, "kv"))
+    return fl_fail(err, FL_EUSAGE, "--kv belongs to --to llama-state");
+  a->source = p->n_operands == 1 ? p->operand[0] : NULL;
   fl_json *out = fl_json_object();
   if (!out) return fl_fail(err, FL_ENOMEM, "not enough memory");
   signals_catch();
-  int rc = export_model(out, a, kinds[a->to], err);
+  int rc = a->to == LLAMA_STATE ? export_state(out, a, err)
+                                : export_model(out, a, kinds[a->to], err);
   if (rc == FL_OK && (!a->common.quiet || a->common.json))
     rc = report_print(out, a->common.json, err);
   fl_json_free(out);
@@ -40,8 +52,10 @@ static int run(const opt_parsed *p, fl_err *err) {
 }
 
 const command cmd_export = { .name = "export",
-                             .operands = "",
-                             .summary = "Writes a model in another weight type",
+                             .operands = "[CARTRIDGE]",
+                             .summary = "Writes a model in another weight type, or a cartridge for "
+                                        "llama.cpp",
+                             .max_operands = 1,
                              .groups = groups,
                              .args_size = sizeof(export_args),
                              .run = run };

@@ -26,6 +26,10 @@ static const opt_spec specs[] = {
     .help = "logits: token ids as text, with white space between" },
   { .name = "ref", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(gate_args, ref),
     .help = "logits: reference values, raw little-endian f32, rows x vocabulary" },
+  { .name = "write", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(gate_args, write),
+    .help = "logits: write the logits as such a reference instead" },
+  { .name = "envelope", .type = OPT_ON, .offset = offsetof(gate_args, envelope),
+    .help = "equiv, compose: also how far the shapes of passes move the logits" },
   { .name = "tol", .type = OPT_REAL, .meta = "X", .min = 0, .max = 1e9,
     .offset = offsetof(gate_args, tol), .help = "grad, logits: largest difference that passes" },
   { 0 }

@@ -11,11 +11,14 @@ typedef struct export_args {
   engine_args engine;
   const char *out;
   int to;             /* index in the choices of --to */
+  int kv;             /* llama-state: 0: f16, 1: f32 */
   bool force;
-  const char *source; /* the operand: a cartridge or a fleet; NULL for a model */
+  const char *source; /* the operand, a cartridge's file; NULL for a model */
 } export_args;
 
 /* The model in another weight type, which is `type`. */
 int export_model(fl_json *out, const export_args *a, const char *type, fl_err *err);
+/* The cartridge `source` of the model as a sequence state of llama.cpp. */
+int export_state(fl_json *out, const export_args *a, fl_err *err);
 
 #endif

@@ -17,7 +17,8 @@ typedef struct gate_args {
   docs_args input;
   int kv;                 /* gate_kv */
   size_t suffix, kills, streams;
-  const char *ids, *ref;
+  bool envelope;
+  const char *ids, *ref, *write;
   double tol;
 } gate_args;
 

@@ -64,11 +64,47 @@ static int run_composed(const equiv *e, fl_kv_pool *pool, fl_err *err) {
   return rc;
 }
 
+/* The real prefill once more, `slice` rows a pass, into e->composed. */
+static int run_sliced(const equiv *e, fl_kv_pool *pool, size_t slice, fl_err *err) {
+  fl_seq *seq = NULL;
+  const size_t n = e->n_parts * e->p + e->suffix;
+  int rc = fl_seq_new(&seq, pool, err);
+  for (size_t at = 0, take; at < n && rc == FL_OK; at += take) {
+    take = n - at < slice ? n - at : slice;
+    fl_span span = { .seq = seq, .tokens = e->ids.data + at, .n_rows = take };
+    rc = fl_pass_forward(e->m.pass, &span, 1, err);
+    for (size_t row = 0; row < take && rc == FL_OK; row++)
+      if (at + row + e->suffix >= n)
+        fl_pass_logits(e->m.pass, &row, 1, e->composed + (at + row + e->suffix - n) * e->n_vocab);
+  }
+  if (seq) fl_seq_free(seq);
+  return rc;
+}
+
+/* The model's sensitivity to the shapes of its passes: by the row rule there is none. */
+static int envelope(equiv *e, fl_kv_pool *pool, fl_kv_type type, fl_err *err) {
+  static const size_t slices[] = { 1, 7, 32 };
+  for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+    int rc = run_sliced(e, pool, slices[i], err);
+    if (rc != FL_OK) return rc;
+    gate_diff d = gate_compare(e->real, e->composed, e->suffix, e->n_vocab);
+    fl_json *row = fl_json_object();
+    fl_json_set_str(row, "kv", gate_kv_name(type));
+    fl_json_set_u64(row, "slice", slices[i]);
+    fl_json_set_num(row, "envelope", d.max);
+    gate_check(e->g, d.differing == 0, row,
+               "%s cache, envelope at %zu rows a pass: max |dlogit| %.6f", gate_kv_name(type),
+               slices[i], d.max);
+  }
+  return FL_OK;
+}
+
 static int one_type(equiv *e, fl_kv_type type, fl_err *err) {
   const fl_model *m = e->m.engine.model;
   fl_kv_pool *pool = NULL;
   int rc = fl_kv_pool_new(&pool, fl_model_hparams(m), fl_model_kernels(m), type, 0, err);
   if (rc == FL_OK) rc = run_real(e, pool, err);
+  if (rc == FL_OK && e->g->args->envelope) rc = envelope(e, pool, type, err);
   if (rc == FL_OK) rc = run_composed(e, pool, err);
   if (pool) fl_kv_pool_free(pool);
   if (rc != FL_OK) return rc;

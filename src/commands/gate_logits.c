@@ -115,9 +115,37 @@ static int compare_type(gate_run *g, const gate_model *m, const fl_ids *ids, con
   return rc;
 }
 
+/* All rows' logits into --write; on the f32 cache. */
+static int write_reference(gate_run *g, const gate_model *m, const fl_ids *ids, fl_err *err) {
+  const fl_model *model = m->engine.model;
+  size_t n_vocab = fl_model_hparams(model)->n_vocab, first = 0;
+  fl_kv_pool *pool = NULL;
+  fl_seq *seq = NULL;
+  fl_sink *out = NULL;
+  float *row = fl_aligned_calloc(n_vocab, sizeof *row);
+  int rc = row ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
+  if (rc == FL_OK)
+    rc = fl_kv_pool_new(&pool, fl_model_hparams(model), fl_model_kernels(model), FL_KV_F32, 0, err);
+  if (rc == FL_OK) rc = fl_seq_new(&seq, pool, err);
+  if (rc == FL_OK) rc = gate_prefill(m->pass, seq, ids->data, ids->len, ids->len, &first, err);
+  if (rc == FL_OK) rc = fl_fs_open_temp(&out, g->args->write, err);
+  for (size_t i = 0; i < ids->len && rc == FL_OK; i++) {
+    size_t at = first + i;
+    fl_pass_logits(m->pass, &at, 1, row);
+    fl_sink_write(out, row, n_vocab * sizeof *row);
+  }
+  if (rc == FL_OK) rc = fl_fs_commit_temp(out, g->args->write, err);
+  if (rc == FL_OK) gate_check(g, true, NULL, "%zu rows written to %s", ids->len, g->args->write);
+  if (seq) fl_seq_free(seq);
+  if (pool) fl_kv_pool_free(pool);
+  fl_free(row);
+  return rc;
+}
+
 static int run(gate_run *g, fl_err *err) {
   const gate_args *a = g->args;
-  if (!a->ids || !a->ref) return fl_fail(err, FL_EUSAGE, "--ids FILE and --ref FILE are needed");
+  if (!a->ids || (a->ref != NULL) == (a->write != NULL))
+    return fl_fail(err, FL_EUSAGE, "--ids FILE is needed, and --ref FILE or --write FILE");
   engine e = { 0 };
   gate_model m = { 0 };
   fl_ids ids = { 0 };
@@ -125,13 +153,15 @@ static int run(gate_run *g, fl_err *err) {
   int rc = engine_open(&e, &a->engine, NULL, err);
   size_t n_vocab = rc == FL_OK ? fl_model_hparams(e.model)->n_vocab : 0;
   if (rc == FL_OK) rc = read_ids(&ids, a->ids, n_vocab, err);
-  if (rc == FL_OK) rc = open_reference(&ref, a->ref, ids.len, n_vocab, err);
+  if (rc == FL_OK && a->ref) rc = open_reference(&ref, a->ref, ids.len, n_vocab, err);
+  if (a->write) ref.n_rows = ids.len;
   fl_pass_options opt = { .max_rows = ref.n_rows > SLICE ? ref.n_rows : SLICE, .max_spans = 1 };
   m.engine = e;
   if (rc == FL_OK) rc = fl_pass_new(&m.pass, e.model, e.team, &opt, err);
+  if (rc == FL_OK && a->write) rc = write_reference(g, &m, &ids, err);
   /* The reference is of full precision: a rounded cache is compared only when asked for. */
   fl_kv_type types[2] = { FL_KV_F32 };
-  size_t n = a->kv == GATE_KV_BOTH ? 1 : gate_kv_types(a, types);
+  size_t n = a->write ? 0 : a->kv == GATE_KV_BOTH ? 1 : gate_kv_types(a, types);
   for (size_t i = 0; i < n && rc == FL_OK; i++) rc = compare_type(g, &m, &ids, &ref, types[i], err);
   fl_free(ref.row);
   fl_map_close(&ref.map);

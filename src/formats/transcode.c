@@ -96,8 +96,8 @@ static void collect_pairs(const job *j, fl_gguf_pairs *pairs) {
   if (j->to->block > 1 && !fl_gguf_has(j->g, version)) fl_gguf_pairs_u32(pairs, version, 2);
 }
 
-/* The largest magnitude that the type holds: f16 rounds up to infinity from 65520 on; a scale of q8_0
- * is a 127th part in f16. */
+/* The largest magnitude that the type holds: f16 rounds up to infinity from 65520 on; a scale of
+ * q8_0 is a 127th part in f16. */
 static float limit_of(const fl_dtype_traits *to) {
   switch (to->type) {
   case FL_F16: return 65520.0f;

@@ -55,20 +55,41 @@ bool fl_meta_per_layer(const fl_gguf *g, const fl_hparams *hp, const char *key, 
   return true;
 }
 
+typedef struct yarn {
+  double factor, n_orig;
+  double beta_fast, beta_slow; /* turns over the original context at the ends of the ramp */
+  double ext, attn;            /* share of the frequencies kept; what multiplies cos and sin */
+} yarn;
+
 /* Yarn (Peng et al. 2023, section 3): frequencies whose wavelength is long against the original
  * context are interpolated, short ones kept, with a linear ramp between. */
-static void yarn_scale(fl_rope_hparams *r, double base, size_t dim, double factor, double n_orig) {
+static void yarn_scale(fl_rope_hparams *r, double base, size_t dim, const yarn *y) {
   const double two_pi = 6.283185307179586;
-  double lo = (double)dim * log(n_orig / (32.0 * two_pi)) / (2.0 * log(base));
-  double hi = (double)dim * log(n_orig / (1.0 * two_pi)) / (2.0 * log(base));
+  double lo = (double)dim * log(y->n_orig / (y->beta_fast * two_pi)) / (2.0 * log(base));
+  double hi = (double)dim * log(y->n_orig / (y->beta_slow * two_pi)) / (2.0 * log(base));
   lo = floor(lo) < 0 ? 0 : floor(lo);
   hi = ceil(hi) > (double)dim - 1 ? (double)dim - 1 : ceil(hi);
   for (size_t i = 0; i < r->half; i++) {
     double ramp = ((double)i - lo) / (hi - lo > 0.001 ? hi - lo : 0.001);
     ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
-    r->inv_freq[i] = r->inv_freq[i] / factor * ramp + r->inv_freq[i] * (1.0 - ramp);
+    double kept = (1.0 - ramp) * y->ext;
+    r->inv_freq[i] = r->inv_freq[i] / y->factor * (1.0 - kept) + r->inv_freq[i] * kept;
   }
-  r->mscale = 1.0 + 0.1 * log(factor);
+  r->mscale = y->attn * (y->ext != 0 ? 1.0 + 0.1 * log(y->factor) : 1.0);
+}
+
+static int read_yarn(yarn *y, const fl_gguf *g, const fl_hparams *hp, fl_err *err) {
+  fl_meta_f64(g, hp, "rope.scaling.yarn_beta_fast", &y->beta_fast);
+  fl_meta_f64(g, hp, "rope.scaling.yarn_beta_slow", &y->beta_slow);
+  fl_meta_f64(g, hp, "rope.scaling.yarn_ext_factor", &y->ext);
+  fl_meta_f64(g, hp, "rope.scaling.attn_factor", &y->attn);
+  fl_meta_f64(g, hp, "rope.scaling.yarn_attn_factor", &y->attn);
+  if (y->ext < 0) y->ext = 1; /* how a file says "the usual" */
+  if (!(y->beta_slow > 0) || !(y->beta_fast >= y->beta_slow) || !(y->beta_fast < 1e6) ||
+      !(y->attn > 0 && y->attn < 1e3) || !(y->ext <= 1))
+    return fl_fail(err, FL_EINPUT, "%s: rope.scaling: betas %g and %g, factors %g and %g make no sense",
+                   fl_gguf_path(g), y->beta_fast, y->beta_slow, y->ext, y->attn);
+  return FL_OK;
 }
 
 static int apply_factors(fl_rope_hparams *r, const fl_gguf *g, fl_err *err) {
@@ -92,7 +113,9 @@ int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, dou
                  bool scaled, fl_err *err) {
   char buf[256];
   fl_str type = { "", 0 };
-  double factor = 1, n_orig = (double)hp->n_ctx;
+  yarn y = { .factor = 1, .n_orig = (double)hp->n_ctx, .beta_fast = 32, .beta_slow = 1, .ext = 1,
+             .attn = 1 };
+  int rc;
   r->half = dim / 2;
   r->mscale = 1;
   r->inv_freq = fl_calloc(r->half, sizeof *r->inv_freq);
@@ -101,14 +124,15 @@ int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, dou
     r->inv_freq[i] = pow(base, -2.0 * (double)i / (double)dim);
   if (!scaled) return FL_OK;
   fl_gguf_get_str(g, arch_key(buf, hp, "rope.scaling.type"), &type);
-  fl_meta_f64(g, hp, "rope.scaling.factor", &factor);
-  fl_meta_f64(g, hp, "rope.scaling.original_context_length", &n_orig);
-  if (!(factor > 0) || !isfinite(factor) || !(n_orig >= 1))
-    return fl_fail(err, FL_EINPUT, "%s: rope.scaling.factor %g is no scale", fl_gguf_path(g), factor);
+  fl_meta_f64(g, hp, "rope.scaling.factor", &y.factor);
+  fl_meta_f64(g, hp, "rope.scaling.original_context_length", &y.n_orig);
+  if (!(y.factor > 0) || !isfinite(y.factor) || !(y.n_orig >= 1))
+    return fl_fail(err, FL_EINPUT, "%s: rope.scaling.factor %g is no scale", fl_gguf_path(g), y.factor);
   if (type.len == 6 && memcmp(type.data, "linear", 6) == 0) {
-    for (size_t i = 0; i < r->half; i++) r->inv_freq[i] /= factor;
+    for (size_t i = 0; i < r->half; i++) r->inv_freq[i] /= y.factor;
   } else if (type.len == 4 && memcmp(type.data, "yarn", 4) == 0) {
-    yarn_scale(r, base, dim, factor, n_orig);
+    if ((rc = read_yarn(&y, g, hp, err)) < 0) return rc;
+    yarn_scale(r, base, dim, &y);
   } else if (type.len != 0 && !(type.len == 4 && memcmp(type.data, "none", 4) == 0)) {
     return fl_fail(err, FL_EINPUT, "%s: rope scaling \"%.*s\" is not supported; linear and yarn are",
                    fl_gguf_path(g), (int)type.len, type.data);

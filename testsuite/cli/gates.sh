@@ -29,6 +29,16 @@ run 3 gate grad -m "$model" -d "$docs" --p 16 --tol 0
 run 0 gate equiv -m "$model" -d "$docs" --p 16 --suffix 4 --kv f16 --json
 says "$out" '"pass": true'
 
+# The shape of passes moves no logit, with experts and windows too.
+for m in qwen3moe gemma4-moe gemma3; do
+  run 0 gate compose -m "$tiny/tiny-$m.gguf" -d "$docs" --p 20 --suffix 8 --envelope
+  [ "$(grep -c 'envelope at [0-9]* rows a pass: max |dlogit| 0\.000000: PASS$' "$out")" -eq 6 ] ||
+    fail "envelope of $m: $(cat "$out")"
+done
+run 0 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" --write "$work/written.f32"
+run 0 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" --ref "$work/written.f32" --tol 0
+run 2 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" && says "$err" '--write' && one_sentence
+
 head -c 1000 "$ref" >"$work/short.f32"
 run 4 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" --ref "$work/short.f32" && one_sentence
 echo '1 2 x' >"$work/ids"
