@@ -32,7 +32,8 @@ static inline void put_scale_min(uint8_t *at, int bits, double s, double parts, 
   put_half(at + 2, sign * middle * s / deviation / parts);
 }
 
-/* Turns random bytes into a block with values of about the deviation s. */
+/* Turns random bytes into a block with values of about the deviation s. The scale's sign is drawn by
+ * the caller: the quants of some types have a middle that is not 0, which must not add up. */
 static inline void tame_block(fl_dtype type, uint8_t *b, double s) {
   switch (type) {
   case FL_Q8_0: put_half(b, s / 74); break;
@@ -62,7 +63,7 @@ static inline void random_blocks(const fl_dtype_traits *t, uint8_t *out, size_t 
   }
   for (size_t i = 0; i < n; i++) {
     if (t->block > 1) {
-      tame_block(t->type, out + i * t->bytes, s);
+      tame_block(t->type, out + i * t->bytes, random_u64(state) >> 63 ? s : -s);
     } else {
       const float f = (float)s * random_unit(state);
       t->quantise(out + i * t->bytes, &f, 1);
