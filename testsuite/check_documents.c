@@ -1,5 +1,6 @@
-/* check_documents.c - kinds that a library reads: HTML, PDF, mail, exports of Slack. Where the program
- * was built without the library, the refusal names its package. Expected texts are written by hand. */
+/* check_documents.c - kinds that a library reads: HTML, PDF, mail, exports of Slack. Where the
+ * program was built without the library, the refusal names its package. Expected texts are
+ * written by hand. */
 #include "source_util.h"
 
 #ifdef HAVE_LIBARCHIVE

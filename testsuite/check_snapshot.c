@@ -158,6 +158,24 @@ START_TEST(controls) {
 }
 END_TEST
 
+/* One figure for all: losses of training until held-out ones are recent, then those that are. */
+START_TEST(the_worst_goes_by_one_figure) {
+  feed("{\"t\":1,\"ev\":\"heldout\",\"round\":0,\"doc\":0,\"alone\":9,\"composed\":9}");
+  feed("{\"t\":1,\"ev\":\"heldout\",\"round\":0,\"doc\":1,\"alone\":8,\"composed\":8}");
+  ck_assert_uint_eq(fl_snapshot_worst(&snap), 0);
+  feed("{\"t\":2,\"ev\":\"round\",\"round\":2,\"doc\":0,\"loss\":1}");
+  feed("{\"t\":2,\"ev\":\"round\",\"round\":3,\"doc\":1,\"loss\":2}");
+  ck_assert_int_eq(fl_snapshot_worst_by(&snap), FL_WORST_BY_LOSS);
+  ck_assert_uint_eq(fl_snapshot_worst(&snap), 1);
+  feed("{\"t\":3,\"ev\":\"heldout\",\"round\":3,\"doc\":0,\"alone\":0.5,\"composed\":0.9}");
+  feed("{\"t\":3,\"ev\":\"heldout\",\"round\":3,\"doc\":1,\"alone\":0.8,\"composed\":0.7}");
+  /* older than the last training, but recent */
+  feed("{\"t\":4,\"ev\":\"round\",\"round\":5,\"doc\":0,\"loss\":0.1}");
+  ck_assert_int_eq(fl_snapshot_worst_by(&snap), FL_WORST_BY_HELD);
+  ck_assert_uint_eq(fl_snapshot_worst(&snap), 0);
+}
+END_TEST
+
 /* The recorded log: figures counted from the file by other means (grep and awk). */
 START_TEST(the_recorded_log) {
   load_voyage();
@@ -230,6 +248,7 @@ Suite *suite_snapshot(void) {
   tcase_add_test(t, resuming_takes_rounds_back);
   tcase_add_test(t, passing_programs_change_nothing);
   tcase_add_test(t, controls);
+  tcase_add_test(t, the_worst_goes_by_one_figure);
   tcase_add_test(t, the_recorded_log);
   tcase_add_test(t, any_moment_from_anywhere);
   tcase_add_test(t, very_many_documents);

@@ -286,6 +286,25 @@ START_TEST(playback) {
 }
 END_TEST
 
+START_TEST(it_leaves_when_told_to) {
+  const char *path = fixture("events/voyage.jsonl");
+  fl_tui_options o = {.fleets = &path, .n_fleets = 1, .leave = true};
+  bool more;
+  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_OK);
+  load();
+  fl_app_tick(app, 0, &more);
+  ck_assert(shows("The run has ended; this screen closes in "));
+  ck_assert(!app->quit);
+  app->leave_at = fl_now_s() - 1;
+  fl_app_tick(app, 0, &more);
+  ck_assert(app->quit);
+  app->quit = false;
+  press(FL_KEY_DOWN, 0); /* somebody is there */
+  fl_app_tick(app, 0, &more);
+  ck_assert(!app->quit && !shows("this screen closes"));
+}
+END_TEST
+
 START_TEST(several_runs) {
   char one[4096], two[96];
   const char *paths[2] = {one, two};
@@ -504,6 +523,7 @@ Suite *suite_views(void) {
   tcase_add_test(t, loss_zoom_and_cursor);
   tcase_add_test(t, rejected_only);
   tcase_add_test(t, playback);
+  tcase_add_test(t, it_leaves_when_told_to);
   tcase_add_test(t, several_runs);
   tcase_add_test(t, mouse);
   tcase_add_test(t, no_trainer);

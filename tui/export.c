@@ -70,15 +70,33 @@ static bool plain(const fl_cell *cell) {
   return !((cp >= 0x2500 && cp <= 0x2590) || (cp >= 0x2800 && cp <= 0x28FF)) && cell->width < 2;
 }
 
+/* Equal cells in a row are one shape: a line, a bar, or the background behind blanks. */
+static int same_cells(fl_buf *out, const fl_canvas *c, int x, int y) {
+  const fl_cell *cell = fl_canvas_at(c, x, y);
+  const fl_look *look = fl_style_look(cell->style);
+  int end = x + 1;
+  double px = x * CELL_W, py = y * CELL_H;
+  while (end < c->w && fl_canvas_at(c, end, y)->cp == cell->cp &&
+         fl_canvas_at(c, end, y)->style == cell->style)
+    end++;
+  double w = (end - x) * CELL_W;
+  if (look->bg_rgb) rect(out, px, py, w, CELL_H, look->bg_rgb);
+  if (cell->cp == 0x2500) rect(out, px, py + CELL_H / 2.0, w, 1, look->rgb);
+  if (cell->cp == 0x2588) rect(out, px, py + 2, w, CELL_H - 4, look->rgb);
+  return end;
+}
+
 /* Draws cells from x on that can share one text element; returns where the next run begins. */
 static int run(fl_buf *out, const fl_canvas *c, int x, int y) {
   const fl_cell *cell = fl_canvas_at(c, x, y);
   const fl_look *look = fl_style_look(cell->style);
   int end = x + 1;
   if (cell->cp == 0) return end;
+  if (cell->cp == 0x2500 || cell->cp == 0x2588 || cell->cp == ' ')
+    return same_cells(out, c, x, y);
   if (look->bg_rgb) rect(out, x * CELL_W, y * CELL_H, CELL_W * (cell->width ? cell->width : 1),
                          CELL_H, look->bg_rgb);
-  if (cell->cp == ' ' || shape(out, x, y, cell->cp, look->rgb)) return end;
+  if (shape(out, x, y, cell->cp, look->rgb)) return end;
   if (plain(cell))
     while (end < c->w && fl_canvas_at(c, end, y)->style == cell->style &&
            plain(fl_canvas_at(c, end, y)) && fl_canvas_at(c, end, y)->cp > ' ')

@@ -33,6 +33,10 @@ static void fleet(fl_rect *pane, fl_rect *body, fl_wish wish) {
   if (body->w >= 120) pane[FL_PANE_SIDE] = cut_right(body, min(72, body->w * 2 / 5));
   else if (wish.split) pane[FL_PANE_LOWER] = cut_bottom(body, body->h / 2);
   pane[FL_PANE_TOP] = cut_top(body, min(want, max(3, body->h * 2 / 5)));
+  /* what a short table leaves shows the selected document */
+  int table = 2 + (int)(wish.n_docs < 1000 ? wish.n_docs : 1000), left = body->h - table;
+  bool detail = pane[FL_PANE_SIDE].w > 0 || pane[FL_PANE_LOWER].w > 0;
+  if (wish.n_docs > 0 && !detail && left >= 8) pane[FL_PANE_LOWER] = cut_bottom(body, left);
 }
 
 static void loss(fl_rect *pane, fl_rect *body) {

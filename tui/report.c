@@ -138,7 +138,8 @@ void fl_headless_text(fl_buf *out, fl_feed *f) {
     const char *name = fl_feed_doc_name(f, &s->doc[worst], buf, sizeof buf, &n);
     fl_buf_puts(out, "\nworst: ");
     fl_text_clean(out, name, fl_text_fit(name, n, 60), false);
-    fl_buf_printf(out, " at %s", fl_fmt_num(a, fl_doc_badness(&s->doc[worst]), 4));
+    double at = fl_doc_badness(s, &s->doc[worst], fl_snapshot_worst_by(s));
+    fl_buf_printf(out, " at %s", fl_fmt_num(a, at, 4));
   }
   fl_buf_printf(out, "\nsaved: round %s, generation %s\n", fl_fmt_u32(a, s->saved_round),
                 fl_fmt_u32(b, s->generation));

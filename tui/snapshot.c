@@ -139,11 +139,17 @@ bool fl_doc_held_is_old(const fl_doc *d) {
   return d->last_round != FL_NONE && (d->held_round == FL_NONE || d->held_round < d->last_round);
 }
 
-double fl_doc_badness(const fl_doc *d) {
+double fl_doc_badness(const fl_snapshot *s, const fl_doc *d, fl_worst_by by) {
   if (d->state == 4) return NAN; /* removed */
-  if (!isnan(d->loss) && fl_doc_held_is_old(d)) return d->loss;
-  if (!isnan(d->composed)) return fmax(d->composed, isnan(d->alone) ? 0 : d->alone);
-  return !isnan(d->alone) ? d->alone : d->loss;
+  if (by == FL_WORST_BY_LOSS) return d->loss;
+  if (d->held_round == FL_NONE || (s->round != FL_NONE && d->held_round < s->round / 2)) return NAN;
+  return fmax(d->alone, d->composed); /* the one that is a number, if one is not */
+}
+
+fl_worst_by fl_snapshot_worst_by(const fl_snapshot *s) {
+  for (size_t i = 0; i < s->n_docs; i++)
+    if (!isnan(fl_doc_badness(s, &s->doc[i], FL_WORST_BY_HELD))) return FL_WORST_BY_HELD;
+  return FL_WORST_BY_LOSS;
 }
 
 /* --- one function a kind --------------------------------------------------------------------- */
@@ -476,11 +482,12 @@ size_t fl_snapshot_count(const fl_snapshot *s, fl_residency r) {
 
 size_t fl_snapshot_worst(const fl_snapshot *s) {
   size_t worst = SIZE_MAX, known = 0;
+  fl_worst_by by = fl_snapshot_worst_by(s);
   for (size_t i = 0; i < s->n_docs; i++) {
-    double b = fl_doc_badness(&s->doc[i]);
+    double b = fl_doc_badness(s, &s->doc[i], by);
     if (isnan(b)) continue;
     known++;
-    if (worst == SIZE_MAX || b > fl_doc_badness(&s->doc[worst])) worst = i;
+    if (worst == SIZE_MAX || b > fl_doc_badness(s, &s->doc[worst], by)) worst = i;
   }
   return known > 1 ? worst : SIZE_MAX; /* one alone is not the worst */
 }

@@ -143,12 +143,17 @@ double fl_doc_coverage(const fl_doc *d);
 double fl_snapshot_seconds_left(const fl_snapshot *s);
 /* Number of documents with this residency (FL_RESIDENT counts the training one too). */
 size_t fl_snapshot_count(const fl_snapshot *s, fl_residency r);
-/* Place of the document with the highest held-out loss, else the highest loss; SIZE_MAX: fewer than
- * two are known. */
+/* What "worst" goes by, one figure for all documents, so that they can be compared. */
+typedef enum fl_worst_by {
+  FL_WORST_BY_HELD, /* held-out loss, the higher of alone and together, measured in the later half
+                       of the run; where any document has one */
+  FL_WORST_BY_LOSS  /* of the last training */
+} fl_worst_by;
+fl_worst_by fl_snapshot_worst_by(const fl_snapshot *s);
+/* Place of the worst document; SIZE_MAX: fewer than two are known. */
 size_t fl_snapshot_worst(const fl_snapshot *s);
-/* What "worst" goes by: the held-out loss where it is younger than the last training, else the
- * loss of that training; NaN: not known. */
-double fl_doc_badness(const fl_doc *d);
+/* That figure of one document; NaN: not known. */
+double fl_doc_badness(const fl_snapshot *s, const fl_doc *d, fl_worst_by by);
 /* The held-out loss was measured before the document was last trained. */
 bool fl_doc_held_is_old(const fl_doc *d);
 

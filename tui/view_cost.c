@@ -44,10 +44,12 @@ static void draw_split(fl_app *a, fl_canvas *c, fl_rect frame) {
     return;
   }
   parts_of(s, p);
+  double whole = 0; /* the parts overlap a little: files are written while others go on */
+  for (int i = 0; i < PARTS; i++) whole += p[i].sum;
   int bar = r.w - 50;
   for (int i = 0; i < PARTS && i < r.h; i++) {
     int y = r.y + i;
-    double share = s->cost.seconds > 0 ? p[i].sum / s->cost.seconds : NAN;
+    double share = whole > 0 ? p[i].sum / whole : NAN;
     fl_put(c, r.x + 1, y, ST_TEXT, p[i].name);
     fl_put_right(c, r.x + 16, y, ST_BOLD, fl_fmt_part(v, share));
     fl_bar(c, r.x + 18, y, bar, share, p[i].style);
@@ -93,8 +95,9 @@ static void bars(fl_canvas *c, fl_rect r, const char *title, const fl_series *s,
 static int row(fl_canvas *c, fl_rect r, int y, const char *name, const char *value,
                const char *more) {
   fl_put(c, r.x + 1, y, ST_DIM, name);
-  fl_put_right(c, r.x + 28, y, ST_BOLD, value);
-  fl_put_fit(c, r.x + 29, y, r.w - 29, ST_DIM, more, strlen(more));
+  int x = r.x + (r.w < 48 ? 23 : 28);
+  fl_put_right(c, x, y, ST_BOLD, value);
+  fl_put_fit(c, x + 1, y, r.x + r.w - x - 1, ST_DIM, more, strlen(more));
   return y + 1;
 }
 
@@ -122,11 +125,11 @@ static void draw_speed(fl_app *a, fl_canvas *c, fl_rect frame) {
   int y = r.y;
   y = row(c, r, y, "supervised tok/s", fl_fmt_num(v, s->tok_s, 1), "");
   y = row(c, r, y, "generated tok/s", fl_fmt_num(v, s->gen_tok_s, 1), "");
-  y = peak_row(c, r, y, "arithmetic", s->last.gflop, s->last.seconds,
+  y = peak_row(c, r, y, "compute", s->last.gflop, s->last.seconds,
                s->run ? (double)s->run->peak_gflops : (double)NAN, "GFLOP/s");
   y = peak_row(c, r, y, "reading", s->last.gbyte, s->last.seconds,
                s->run ? (double)s->run->peak_gbs : (double)NAN, "GB/s");
-  snprintf(more, sizeof more, "%s supervised", fl_fmt_count(w, s->cost.tokens));
+  snprintf(more, sizeof more, "%s trained", fl_fmt_count(w, s->cost.tokens));
   y = row(c, r, y, "tokens so far", fl_fmt_count(v, s->cost.gen_tokens + s->cost.tokens), more);
   if (s->n_requests) {
     snprintf(more, sizeof more, "%zu refused, %zu failed", s->n_refused, s->n_failed);
@@ -156,8 +159,8 @@ static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
   y = row(c, r, y, "highest", fl_fmt_bytes(v, s->peak_rss), "");
   snprintf(more, sizeof more, "%zu in all", fl_snapshot_count(s, FL_RESIDENT));
   y = row(c, r, y, "cartridges", fl_fmt_bytes(v, s->resident_bytes), more);
-  snprintf(more, sizeof more, "number %s, %s", fl_fmt_u32(v, s->generation),
-           fl_fmt_ago(w, s->saved_t, fl_app_now(a, f)));
+  snprintf(more, sizeof more, "%s, number %s", fl_fmt_ago(w, s->saved_t, fl_app_now(a, f)),
+           fl_fmt_u32(v, s->generation));
   y = row(c, r, y, "last save", fl_fmt_bytes(v, s->saved_bytes), more);
   y = row(c, r, y, "written in all", fl_fmt_bytes(v, s->bytes_written), "");
   if (s->chunks != FL_NONE) {

@@ -280,7 +280,9 @@ static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, columns p, int y, const
   size_t worst = fl_snapshot_worst(&f->snap);
   bool is_worst = worst != SIZE_MAX && d == &f->snap.doc[worst];
   fl_mark g = fl_residency_glyph(d->residency);
-  fl_style bad = is_worst ? ST_BAD : ST_TEXT;
+  bool by_loss = fl_snapshot_worst_by(&f->snap) == FL_WORST_BY_LOSS;
+  bool by_alone = !by_loss && !(d->composed > d->alone);
+  fl_style plain = fl_doc_held_is_old(d) ? ST_DIM : ST_TEXT; /* of the held-out losses */
   fl_put_cp(c, r.x, y, g.style, g.cp);
   if (d->marked) fl_put_cp(c, r.x + 1, y, ST_WARN, 0x2605);
   snprintf(buf, sizeof buf, "%u", d->id);
@@ -288,7 +290,7 @@ static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, columns p, int y, const
   const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
   int name_w = p.name_w - 1 - (is_worst ? 6 : 0);
   if (fl_text_columns(name, n) > (size_t)name_w) name = fl_text_base(name, &n);
-  int used = fl_put_fit(c, r.x + 7, y, name_w, bad, name, n);
+  int used = fl_put_fit(c, r.x + 7, y, name_w, is_worst ? ST_BAD : ST_TEXT, name, n);
   if (is_worst) fl_put(c, r.x + 7 + used, y, ST_BAD, " worst");
   fl_fmt_u32(buf, d->steps);
   right(c, p.steps_x, p.steps_w, y, ST_TEXT, buf);
@@ -298,10 +300,12 @@ static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, columns p, int y, const
     fl_fmt_count(buf, fl_known(d->tokens));
     right(c, p.tokens_x, 7, y, ST_TEXT, buf);
   }
-  right(c, p.loss_x, 7, y, bad, fl_fmt_num(buf, d->loss, 3));
-  fl_style held = fl_doc_held_is_old(d) ? ST_DIM : bad;
-  right(c, p.held_x, 8, y, held, fl_fmt_num(buf, d->alone, 3));
-  if (p.composed_x) right(c, p.composed_x, 8, y, held, fl_fmt_num(buf, d->composed, 3));
+  /* of the worst document, the figure that makes it the worst stands out */
+  right(c, p.loss_x, 7, y, is_worst && by_loss ? ST_BAD : ST_TEXT, fl_fmt_num(buf, d->loss, 3));
+  right(c, p.held_x, 8, y, is_worst && by_alone ? ST_BAD : plain, fl_fmt_num(buf, d->alone, 3));
+  if (p.composed_x)
+    right(c, p.composed_x, 8, y, is_worst && !by_loss && !by_alone ? ST_BAD : plain,
+          fl_fmt_num(buf, d->composed, 3));
   if (p.covered_x) right(c, p.covered_x, 5, y, ST_TEXT, fl_fmt_part(buf, fl_doc_coverage(d)));
   right(c, p.seen_x, 8, y, ST_DIM, fl_fmt_ago(buf, d->last_t, fl_app_now(a, f)));
 }
@@ -423,7 +427,7 @@ static const char *const help[][2] = {
     {"together", "the same with other cartridges beside it; dim: older than the loss"},
     {"arrows j k", "choose a document; PgUp, PgDn, Home g, End G"},
     {"Enter F7", "open it: what was read of it, its conversations"},
-    {"w", "go to the worst one"},
+    {"w", "go to the worst: by held-out loss if it is recent, else by loss"},
     {"s F6, I", "sort by the next column, turn the order round"},
     {"m", "mark it"},
     {NULL, NULL}};

@@ -44,17 +44,18 @@ static void add_worst(fl_app *a, curves *cs) {
   const fl_feed *f = fl_app_feed(a);
   const fl_snapshot *s = &f->snap;
   double below = INFINITY;
+  fl_worst_by by = fl_snapshot_worst_by(s);
   uint32_t after = 0; /* among equals, by place */
   while (cs->n < FL_CURVES) {
     const fl_doc *best = NULL;
     for (size_t i = 0; i < s->n_docs; i++) {
-      double b = fl_doc_badness(&s->doc[i]);
+      double b = fl_doc_badness(s, &s->doc[i], by);
       bool later = b < below || (b == below && i >= after);
-      if (!isnan(b) && s->doc[i].curve.n && later && (!best || b > fl_doc_badness(best)))
+      if (!isnan(b) && s->doc[i].curve.n && later && (!best || b > fl_doc_badness(s, best, by)))
         best = &s->doc[i];
     }
     if (!best) return;
-    below = fl_doc_badness(best);
+    below = fl_doc_badness(s, best, by);
     after = (uint32_t)(best - s->doc) + 1;
     char buf[32];
     size_t n;

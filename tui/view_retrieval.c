@@ -114,7 +114,7 @@ static void draw_input(fl_app *a, fl_canvas *c, fl_rect frame, const fl_json *j)
   fl_canvas_clip(c, r);
   fl_edit_draw(&st->input, c, r.x + 1, r.y, r.w - 2, st->focus);
   if (!fl_action_live(a) && !st->input.len)
-    hint = "nothing runs on this fleet: `flotilla serve` or `train` answers queries typed here";
+    hint = "nothing runs on this fleet now; `flotilla serve` answers what is typed here";
   else if (!st->focus && !st->input.len)
     hint = "press i or Enter to type a query";
   if (hint) fl_put_fit(c, r.x + 1, r.y, r.w - 2, ST_DIM, hint, strlen(hint));
@@ -202,7 +202,7 @@ static void draw(fl_app *a, fl_canvas *c) {
   const fl_json *j = shown(a);
   fl_canvas_clip(c, pane[FL_PANE_TOP]);
   draw_input(a, c, pane[FL_PANE_TOP], j);
-  draw_hits(a, c, pane[FL_PANE_MAIN], "Documents (score of the best chunks)", j, "docs", false);
+  draw_hits(a, c, pane[FL_PANE_MAIN], "Documents (score: best chunk)", j, "docs", false);
   draw_hits(a, c, pane[FL_PANE_SIDE], "Chunks (score, number, document)", j, "chunks", true);
   draw_recent(a, c, pane[FL_PANE_LOWER]);
 }

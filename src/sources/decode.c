@@ -18,8 +18,8 @@ static const struct {
               { "\xFF\xFE", 2, "UTF-16LE" },
               { "\xFE\xFF", 2, "UTF-16BE" } };
 
-/* Which of the two UTF-16 a text without a mark is: in Western text nearly all of its zero bytes are
- * the high ones, and there are many. NULL: neither. */
+/* Which of the two UTF-16 a text without a mark is: in Western text nearly all of its zero bytes
+ * are the high ones, and there are many. NULL: neither. */
 static const char *utf16_by_zeros(const char *s, size_t len) {
   size_t zero[2] = { 0, 0 };
   for (size_t i = 0; i < len; i++)
@@ -30,8 +30,8 @@ static const char *utf16_by_zeros(const char *s, size_t len) {
   return NULL;
 }
 
-/* Text of one byte a character: no sequence of several bytes is good UTF-8 (then it would be damaged
- * UTF-8), and no byte is one that Windows-1252 leaves open or a control character. */
+/* Text of one byte a character: no sequence of several bytes is good UTF-8 (then it would be
+ * damaged UTF-8), and no byte is one that Windows-1252 leaves open or a control character. */
 static bool looks_like_cp1252(const char *s, size_t len) {
   static const char open[] = "\x81\x8D\x8F\x90\x9D";
   for (size_t i = 0; i < len;) {

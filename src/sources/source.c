@@ -1,6 +1,6 @@
-/* source.c - paths to documents. Every path becomes file names (folder.c), every file is read by the
- * kind that its suffix names and gives one document or several. What cannot be read is collected, so
- * that one call tells of all of it. */
+/* source.c - paths to documents. Every path becomes file names (folder.c), every file is read by
+ * the kind that its suffix names and gives one document or several. What cannot be read is
+ * collected, so that one call tells of all of it. */
 #include "sources/source.h"
 
 #include <stdlib.h>
@@ -213,8 +213,8 @@ static int read_all(reader *r, const fl_source_names *names, const fl_source_opt
   if (failed == 0 || (o->skip && r->list.n > 0)) return FL_OK;
   if (failed == 1 || o->unreadable == NULL) return fl_fail(err, first.code, "%s", first.text);
   if (o->skip) return fl_fail(err, FL_EINPUT, "--docs: not one file could be read");
-  return fl_fail(err, FL_EINPUT, "--docs: %zu of %zu files cannot be read; mend them, leave them out "
-                 "with --ignore, or go on without them with --skip-unreadable", failed, names->n);
+  return fl_fail(err, FL_EINPUT, "--docs: %zu of %zu files cannot be read; mend them, leave them "
+                 "out with --ignore, or go on without them with --skip-unreadable", failed, names->n);
 }
 
 int fl_source_read_with(fl_source_list *out, const char *const *paths, size_t n_paths,
@@ -228,8 +228,8 @@ int fl_source_read_with(fl_source_list *out, const char *const *paths, size_t n_
     rc = fl_fail(err, FL_EUSAGE, "--docs: no document named; give at least one file or folder");
   if (rc == FL_OK) rc = read_all(&r, &names, o, err);
   if (rc == FL_OK && r.list.n == 0)
-    rc = fl_fail(err, FL_ENOENT, "%s: no LaTeX file in it has a \\documentclass; name the main file",
-                 paths[0]);
+    rc = fl_fail(err, FL_ENOENT, "%s: no LaTeX file in it has a \\documentclass; name the main "
+                 "one", paths[0]);
   if (rc == FL_OK) rc = refuse_duplicates(&r.list, err);
   if (rc == FL_OK) {
     *out = r.list;

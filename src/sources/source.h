@@ -1,13 +1,12 @@
 /* source.h - from what --docs names to texts. A file is one document of at most 16 MiB of text; a
  * folder gives the files in it whose suffix a kind claims, in byte order, with `recursive` those
  * below it too. Hidden entries and links to folders are left out. Kinds (a const table, one file
- * each): text and Markdown, JSON, JSON lines, CSV, HTML, LaTeX projects, PDF, mail, mailboxes, exports
- * of Slack.
+ * each): text and Markdown, JSON, JSON lines, CSV, HTML, LaTeX projects, PDF, mail, mailboxes,
+ * exports of Slack.
  *
- * A document's name tells its origin: the path as passed (folder + "/" + relative path), and behind a
- * "#" the part of a file that holds several documents (a channel of Slack). Such a name can be passed
- * as a path and gives that one document again.
- */
+ * A document's name tells its origin: the path as passed (folder + "/" + relative path), and
+ * behind a "#" the part of a file that holds several documents (a channel of Slack). Such a name
+ * can be passed as a path and gives that one document again. */
 #ifndef FL_SOURCES_SOURCE_H
 #define FL_SOURCES_SOURCE_H
 
@@ -41,8 +40,8 @@ typedef struct fl_source_options {
   const char *const *ignore;
   size_t n_ignore;
   bool skip; /* files that cannot be read are left out; otherwise they are an error */
-  /* One sentence for each file that could not be read: all of them with `skip`, otherwise when there
-   * are several. NULL: not told. */
+  /* One sentence for each file that could not be read: all of them with `skip`, otherwise when
+   * there are several. NULL: not told. */
   void (*unreadable)(void *ctx, const char *sentence);
   void *ctx;
 } fl_source_options;

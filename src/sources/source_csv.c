@@ -1,7 +1,7 @@
 /* source_csv.c - tables: each record becomes lines "column: value", so that a piece of the text
  * tells what its values are. RFC 4180 quoting; commas, semicolons, tabs or bars between fields,
- * whichever the first record has most of. The first record names the columns when all its fields are
- * filled, different and no numbers. */
+ * whichever the first record has most of. The first record names the columns when all its fields
+ * are filled, different and no numbers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,8 +60,8 @@ static int quoted_field(table *t, fl_buf *out) {
 /* One field up to its separator or the end of the line. */
 static int field(table *t, record *r) {
   if (r->n == MAX_COLUMNS)
-    return fl_fail(t->err, FL_EINPUT, "%s: line %zu has more than %d columns; leave it out", t->path,
-                   t->line, MAX_COLUMNS);
+    return fl_fail(t->err, FL_EINPUT, "%s: line %zu has more than %d columns; leave it out",
+                   t->path, t->line, MAX_COLUMNS);
   span *f = &r->field[r->n];
   f->at = r->text.len;
   int rc = FL_OK;

@@ -1,9 +1,9 @@
-/* source_latex.c - a LaTeX project as one document: the main file with everything it includes put in
- * place, without comments and preamble (title and author stay). The markup stays as well: models read
- * it, and formulas are nothing without it.
+/* source_latex.c - a LaTeX project as one document: the main file with everything it includes put
+ * in place, without comments and preamble (title and author stay). The markup stays as well:
+ * models read it, and formulas are nothing without it.
  *
- * Only files below the main file's folder are read, links followed, so that a foreign project cannot
- * draw in other files. A file on the way to itself is refused. */
+ * Only files below the main file's folder are read, links followed, so that a foreign project
+ * cannot draw in other files. A file on the way to itself is refused. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,8 +102,8 @@ static int include(project *p, fl_buf *out, const cursor *at, const char *name) 
     return fl_fail(p->err, FL_EINPUT, "%s: line %zu of %s includes \"%s\", which is not there; add "
                    "it or take the line out", p->path, line_of(at), strrchr(here, '/') + 1, name);
   if (strncmp(file, p->folder, inside) != 0 || (file[inside] != '/' && inside > 1))
-    return fl_fail(p->err, FL_EINPUT, "%s: line %zu of %s includes \"%s\", which lies outside of the "
-                   "project's folder; copy it in", p->path, line_of(at), strrchr(here, '/') + 1,
+    return fl_fail(p->err, FL_EINPUT, "%s: line %zu of %s includes \"%s\", which lies outside of "
+                   "the project's folder; copy it in", p->path, line_of(at), strrchr(here, '/') + 1,
                    name);
   for (size_t i = 0; i < p->depth; i++)
     if (strcmp(p->stack[i], file) == 0)

@@ -156,8 +156,8 @@ static int read_eml(fl_buf *text, const fl_source_input *in, fl_err *err) {
 
 static int read_mbox(fl_buf *text, const fl_source_input *in, fl_err *err) {
   if (in->len > 0 && (in->len < 5 || memcmp(in->bytes, "From ", 5) != 0))
-    return fl_fail(err, FL_EINPUT, "%s: no mailbox: its first line does not begin with \"From \"; a "
-                   "single message is named .eml", in->path);
+    return fl_fail(err, FL_EINPUT, "%s: no mailbox: its first line does not begin with \"From \"; "
+                   "a single message is named .eml", in->path);
   return read_mail(text, in, GMIME_FORMAT_MBOX, err);
 }
 

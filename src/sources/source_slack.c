@@ -63,7 +63,8 @@ static int read_entry(slack *x, struct archive *a, fl_buf *out) {
   char block[16384];
   for (;;) {
     la_ssize_t n = archive_read_data(a, block, sizeof block);
-    if (n == 0) return out->oom ? fl_fail(x->err, FL_ENOMEM, "%s: not enough memory", x->path) : FL_OK;
+    if (n == 0 && out->oom) return fl_fail(x->err, FL_ENOMEM, "%s: not enough memory", x->path);
+    if (n == 0) return FL_OK;
     if (n < 0) return damaged(x, a);
     x->total += (size_t)n;
     if (out->len + (size_t)n > FL_SOURCE_MAX_BYTES || x->total > max_total)
