@@ -132,6 +132,7 @@ void fl_action_export(fl_app *a, bool svg) {
   if (a->layout.too_small || w < 1) w = 100, h = 30; /* nothing was drawn yet */
   int rc = fl_canvas_resize(&c, w, h);
   if (rc == FL_OK) {
+    a->message[0] = '\0'; /* of the last export, for one */
     fl_app_draw(a, &c);
     if (svg) fl_export_svg(&out, &c);
     else fl_canvas_text(&c, &out);

@@ -174,6 +174,7 @@ double fl_app_patience(const fl_app *a) {
     if (links[i]->state == FL_LINK_WAITING) return 0.1;
   for (size_t i = 0; i < a->n_feeds; i++) {
     fl_feed_state st = fl_feed_status(&a->feed[i]);
+    if (st == FL_FEED_LIVE && fl_now_s() - a->feed[i].heard < 1) return 0.1; /* events stream in */
     if (st == FL_FEED_LIVE || st == FL_FEED_READING || st == FL_FEED_WAITING) return 0.2;
   }
   return 0.5;

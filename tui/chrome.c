@@ -14,6 +14,8 @@ typedef struct look {
 
 static look state_look(const fl_feed *f) {
   bool server = f->snap.is_server || fl_feed_served(f);
+  if (f->caught_up && !f->follow && f->cursor < f->store.n_ticks)
+    return (look){"‖", "a past moment", ST_WARN};
   switch (fl_feed_status(f)) {
     case FL_FEED_WAITING: return (look){"○", "waiting for the first event", ST_DIM};
     case FL_FEED_READING: return (look){"○", "reading the log", ST_WARN};
@@ -32,7 +34,7 @@ static look state_look(const fl_feed *f) {
 static void draw_progress(const fl_feed *f, fl_canvas *c, int x, int right, int y) {
   const fl_snapshot *s = &f->snap;
   char left[FL_FMT], total[FL_FMT], round[FL_FMT], line[160];
-  double eta = fl_feed_seconds_left(f);
+  double eta = f->follow ? fl_feed_seconds_left(f) : (double)NAN;
   fl_fmt_u32(round, s->round);
   fl_fmt_u32(total, s->rounds);
   if (s->rounds == FL_NONE) snprintf(line, sizeof line, "round %s", round);

@@ -69,8 +69,8 @@ void fl_document_draw(fl_app *a, fl_canvas *c, fl_rect frame) {
           fl_fmt_u32(v1, d->tokens), fl_fmt_u32(v2, d->rows), fl_fmt_u32(v3, d->steps));
   fl_putf(c, r.x + 1, y++, ST_TEXT, "loss %s, held-out %s alone, %s together",
           fl_fmt_num(v1, d->loss, 3), fl_fmt_num(v2, d->alone, 3), fl_fmt_num(v3, d->composed, 3));
-  fl_putf(c, r.x + 1, y, ST_TEXT, "read %s in %zu spans", fl_fmt_part(v1, fl_doc_coverage(d)),
-          d->n_spans);
+  fl_putf(c, r.x + 1, y, ST_TEXT, "read %s in %zu span%s", fl_fmt_part(v1, fl_doc_coverage(d)),
+          d->n_spans, d->n_spans == 1 ? "" : "s");
   fl_putf(c, r.x + 22, y++, ST_DIM, " %u conversations, %u rejected", d->convs, d->rejected);
   fl_coverage_strip(c, r.x + 1, y++, r.w - 2, d);
   conversations(a, c, r, y + 1 < r.y + r.h ? y + 1 : y, d);

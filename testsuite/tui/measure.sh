@@ -31,3 +31,32 @@ for view in 1 2 5; do
   i=0; while [ $i -lt 9 ]; do keys '['; i=$((i + 1)); done
 done
 echo "memory: $(rss)"
+
+# A training that goes on: 20 events a second stream into the log; a redraw is one write to the
+# terminal.
+writes() { awk '/^syscw/ { print $2 }' "/proc/$pid/io"; }
+wall() { date +%s; }
+keys f; keys 1
+round=166000
+printf '{"t":%d,"ev":"run","cmd":"train","pid":%d,"rounds":170000,"round0":%d,"host":"%s"}\n' \
+  "$(wall)" $$ $round "$(hostname)" >>"$work/fleet/events.jsonl"
+stream() {
+  i=0
+  while [ $i -lt 200 ]; do
+    i=$((i + 1)); round=$((round + 1))
+    printf '{"t":%d.5,"ev":"round","round":%d,"doc":%d,"loss":2.%d,"seconds":0.05}\n' "$(wall)" $round \
+      $((i % 400)) $((i % 7)) >>"$work/fleet/events.jsonl"
+    sleep 0.05
+  done
+}
+for view in 1 2 5; do
+  keys $view
+  stream &
+  streamer=$!
+  sleep 1; began=$(now); w=$(writes); a=$(ticks)
+  sleep 5; ended=$(now)
+  echo "streaming, view $view: $(awk -v a="$w" -v b="$(writes)" -v s="$began" -v e="$ended" \
+    'BEGIN { printf "%.1f redraws a second", (b - a) / (e - s) }'), $(share "$a" 5)"
+  wait $streamer
+  round=$((round + 200))
+done
