@@ -83,6 +83,13 @@ START_TEST(stopped_and_resumed) {
 }
 END_TEST
 
+/* A run of one round foretells nothing; the long one made conversations of several rounds at once. */
+START_TEST(round_by_round) {
+  for (int i = 0; i < ROUNDS; i++) train_rounds(1, options());
+  assert_same_fleet(straight_dir, fleet_dir);
+}
+END_TEST
+
 START_TEST(killed_and_resumed) {
   int deaths = 0;
   for (long polls = 5;; polls += 53) {
@@ -191,6 +198,7 @@ Suite *suite_resume(void) {
   tcase_set_timeout(t, 300);
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, stopped_and_resumed);
+  tcase_add_test(t, round_by_round);
   tcase_add_test(t, killed_and_resumed);
   tcase_add_test(t, a_full_disk_loses_nothing_that_was_saved);
   tcase_add_test(t, an_extra_save_changes_no_file);

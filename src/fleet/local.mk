@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/libflfleet.a
 src_libflfleet_a_SOURCES = \
+	src/fleet/ahead.c src/fleet/ahead.h \
 	src/fleet/answer.h \
 	src/fleet/ask.c \
 	src/fleet/birth.c \

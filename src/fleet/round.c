@@ -17,7 +17,6 @@ typedef struct round {
   size_t n;                /* conversations asked for */
   const fl_conv **used;    /* [n] one that is there already, NULL: a fresh one */
   fl_conv_plan *plan;      /* [n_fresh] */
-  const fl_doc_text **text;/* [n_fresh] */
   fl_conv *fresh;          /* [n_fresh] */
   bool *ok;                /* [n_fresh] */
   size_t n_fresh;
@@ -36,13 +35,10 @@ fl_study_options fl_trainer_study(fl_trainer *t) {
                              .think = o->think, .temperature = 0.6, .seed = o->seed };
 }
 
-static bool cancelled(void *ctx) { return fl_trainer_poll(ctx); }
-
 static void round_release(round_t *r) {
   for (size_t i = 0; r->fresh != NULL && i < r->n_fresh; i++) fl_conv_release(&r->fresh[i]);
   fl_free(r->used);
   fl_free(r->plan);
-  fl_free(r->text);
   fl_free(r->fresh);
   fl_free(r->ok);
   fl_free(r->conv);
@@ -54,13 +50,12 @@ static int round_alloc(round_t *r, fl_err *err) {
   const size_t n = r->n;
   r->used = fl_calloc(n, sizeof *r->used);
   r->plan = fl_calloc(n, sizeof *r->plan);
-  r->text = fl_calloc(n, sizeof *r->text);
   r->fresh = fl_calloc(n, sizeof *r->fresh);
   r->ok = fl_calloc(n, sizeof *r->ok);
   r->conv = fl_calloc(n, sizeof *r->conv);
   r->parts = fl_calloc(n, r->t->max_parts * sizeof *r->parts);
   r->draw = fl_calloc(r->t->res.n + 1, sizeof *r->draw);
-  if (!r->used || !r->plan || !r->text || !r->fresh || !r->ok || !r->conv || !r->parts || !r->draw)
+  if (!r->used || !r->plan || !r->fresh || !r->ok || !r->conv || !r->parts || !r->draw)
     return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
   return FL_OK;
 }
@@ -91,37 +86,21 @@ static int take_given(round_t *r, fl_err *err) {
   return FL_OK;
 }
 
-/* Which of the round's conversations are fresh: each with probability 1 / replay, so that in the
- * long run every conversation is used `replay` times. */
 static int plan_conversations(round_t *r, fl_err *err) {
   const fl_train_options *o = &r->t->f->opts;
-  const uint32_t number = (uint32_t)r->number;
   if (r->s->n_given > 0) return take_given(r, err);
   for (size_t j = 0; j < r->n; j++) {
-    fl_rng g = fl_rng_stream(o->seed, FL_RNG_REPLAY, r->d->id, number, (uint32_t)j);
-    double u = fl_rng_unit(&g);
-    if (r->s->kept.n > 0 && u * o->replay >= 1) {
+    fl_rng g;
+    if (!fl_ahead_is_fresh(o, r->d->id, r->number, j, r->s->kept.n > 0, &g)) {
       r->used[j] = &r->s->kept.conv[fl_rng_below(&g, r->s->kept.n)];
       continue;
     }
-    r->plan[r->n_fresh] = (fl_conv_plan){ .doc = r->d->id, .round = number, .conv = (uint32_t)j,
+    r->plan[r->n_fresh] = (fl_conv_plan){ .doc = r->d->id, .round = (uint32_t)r->number,
+                                          .conv = (uint32_t)j,
                                           .draw = (uint32_t)(r->d->made + r->n_fresh) };
-    r->text[r->n_fresh++] = &r->s->text;
+    r->n_fresh++;
   }
   return FL_OK;
-}
-
-static int make_conversations(round_t *r, fl_err *err) {
-  fl_trainer *t = r->t;
-  fl_study_options o = fl_trainer_study(t);
-  if (r->n_fresh == 0) return FL_OK;
-  o.cancelled = cancelled;
-  o.cancel_ctx = t;
-  int rc = fl_study_make(r->fresh, r->ok, r->plan, r->text, r->n_fresh, &o, t->pass, t->pool,
-                         t->f->log, &r->stats, err);
-  for (size_t i = 0; rc == FL_OK && i < r->n_fresh; i++)
-    if (r->ok[i] && !fl_conv_within(&r->fresh[i], &t->limits)) r->ok[i] = false;
-  return rc;
 }
 
 static void see(round_t *r, size_t j, const fl_conv *c) {
@@ -205,7 +184,8 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   if (rc == FL_OK) rc = round_alloc(&r, err);
   if (rc != FL_OK) goto done;
   rc = plan_conversations(&r, err);
-  if (rc == FL_OK) rc = make_conversations(&r, err);
+  if (rc == FL_OK)
+    rc = fl_ahead_get(t, r.slot, r.plan, r.n_fresh, r.fresh, r.ok, &r.stats, err);
   if (rc == FL_OK && fl_trainer_poll(t)) rc = FL_EINTR;
   if (rc != FL_OK) goto done;
   lay_out(&r);

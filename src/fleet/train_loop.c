@@ -230,6 +230,7 @@ static int workspaces(fl_trainer *t, fl_err *err) {
     rc = fl_kv_pool_new(&t->pool, fl_model_hparams(f->model), fl_model_kernels(f->model),
                         f->opts.gen_kv, 0, err);
   if (rc == FL_OK) rc = fl_stepper_new(&t->stepper, f->model, f->team, &sl, err);
+  if (rc == FL_OK) rc = fl_ahead_init(&t->ahead, t->max_convs, err);
   return rc;
 }
 
@@ -294,6 +295,7 @@ static int finish(fl_trainer *t, int rc, fl_err *err) {
 static void trainer_release(fl_trainer *t) {
   t->f->trainer = NULL;
   fl_control_close(t->control);
+  fl_ahead_release(&t->ahead);
   fl_residency_release(&t->res);
   fl_stepper_free(t->stepper);
   fl_pass_free(t->pass);

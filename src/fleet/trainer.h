@@ -1,6 +1,7 @@
 /* trainer.h - a running training: what one run holds beside the fleet. Private to this folder.
  *
  * Modules: train_loop.c (the run, rotation, saves), birth.c (births, index), round.c (one round),
+ * ahead.c (its fresh conversations),
  * evaluate.c (held-out), train_control.c (commands), train_events.c (what is logged).
  *
  * Exactness. The state after round r is a function of the state after round r - 1, of r and of the
@@ -12,6 +13,7 @@
 #ifndef FL_FLEET_TRAINER_H
 #define FL_FLEET_TRAINER_H
 
+#include "fleet/ahead.h"
 #include "fleet/control.h"
 #include "fleet/heldout.h"
 #include "fleet/residency.h"
@@ -25,6 +27,7 @@ struct fl_trainer {
   fl_pass *pass;               /* of generation; answers use the fleet's own */
   fl_kv_pool *pool;
   fl_stepper *stepper;
+  fl_ahead ahead;
   size_t max_convs, max_parts; /* of a step */
   fl_conv_limits limits;
   uint64_t first_round, last_round;
