@@ -131,8 +131,8 @@ START_TEST(test_cost) {
 }
 END_TEST
 
-/* Flat costs: every draft pays. Costs in proportion to rows: none does, but for probes, which grow
- * rare. */
+/* Flat costs: every draft pays. Costs in proportion to rows: none does. In between there are probes,
+ * which grow rare. */
 START_TEST(test_gate) {
   fl_cost flat = { 0 }, steep = { 0 };
   fl_gate g;
@@ -144,9 +144,16 @@ START_TEST(test_gate) {
   fl_gate_init(&g);
   ck_assert_uint_eq(fl_gate_length(&g, &flat, 8, 1, 1, 8), 8);
   ck_assert_uint_eq(fl_gate_length(&g, &flat, 8, 1, 1, 0), 0);
+  for (size_t i = 0; i < 4096; i++) ck_assert_uint_eq(fl_gate_length(&g, &steep, 2, 1, 1, 8), 0);
+  /* A second row for 0.7 of the first pays where seven of ten come true: worth a probe, rarely. */
+  fl_cost dear = { 0 };
+  for (size_t i = 1; i <= 32 * FL_COST_SURE; i++) {
+    const size_t rows = (i + FL_COST_SURE - 1) / FL_COST_SURE;
+    fl_cost_learn(&dear, rows, 0.3 + 0.7 * (double)rows);
+  }
   size_t tried = 0, late = 0;
   for (size_t i = 0; i < 4096; i++) {
-    size_t n = fl_gate_length(&g, &steep, 2, 1, 1, 8);
+    size_t n = fl_gate_length(&g, &dear, 2, 1, 1, 8);
     fl_gate_learn(&g, 2, n, 0);
     tried += n > 0;
     late += n > 0 && i >= 2048;

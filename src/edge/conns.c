@@ -40,6 +40,12 @@ static double sweep(fl_conns *c, double now) {
   return nearest;
 }
 
+/* A process that was stopped for a while (SIGSTOP, a frozen container) does not blame its clients:
+ * what the watcher overslept does not count. */
+static void forgive(fl_conns *c, double overslept_s) {
+  for (fl_conn *n = c->first; n != NULL && overslept_s > 1; n = n->next) n->deadline += overslept_s;
+}
+
 static struct timespec at(double monotonic) {
   const double whole = floor(monotonic);
   return (struct timespec){ .tv_sec = (time_t)whole, .tv_nsec = (long)((monotonic - whole) * 1e9) };
@@ -49,10 +55,14 @@ static void *watch(void *arg) {
   fl_conns *c = arg;
   pthread_mutex_lock(&c->mu);
   while (!c->stop) {
-    c->asleep_until = sweep(c, fl_now_s());
+    const double now = fl_now_s();
+    forgive(c, now - c->asleep_until);
+    c->asleep_until = sweep(c, now);
     if (isinf(c->asleep_until)) {
       pthread_cond_wait(&c->wake, &c->mu);
     } else {
+      /* Often enough to notice having been stopped. */
+      c->asleep_until = fmin(c->asleep_until, now + 1);
       const struct timespec t = at(c->asleep_until);
       pthread_cond_timedwait(&c->wake, &c->mu, &t);
     }

@@ -139,6 +139,7 @@ static void wind_down(fl_engine *e) {
 
 static void *run(void *arg) {
   fl_engine *e = arg;
+  if (e->opt.speculate) fl_engine_calibrate(e);
   while (await_work(e)) {
     follow(e);
     wind_down(e);

@@ -160,6 +160,8 @@ void fl_engine_admit(fl_engine *e);
 void fl_engine_recall(fl_engine *e);
 
 /* step.c */
+/* Measures what steps of a few rows cost, before the first job needs to know. */
+void fl_engine_calibrate(fl_engine *e);
 /* One pass for all jobs in slots. */
 void fl_engine_step(fl_engine *e);
 /* One slice of the first text to embed. */

@@ -9,7 +9,7 @@
 
 enum {
   TEXT_TOKENS = 32768, /* of all documents of a selection, for drafts; what is longer is not read */
-  PAST_TOKENS = 16384
+  PAST_TOKENS = 4096
 };
 
 static void prefix_free(fl_prefix *x) {

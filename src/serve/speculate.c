@@ -131,27 +131,26 @@ void fl_cost_learn(fl_cost *c, size_t rows, double seconds) {
 /* The shape of a step's time before it is known: reading the weights costs as much as some rows. */
 static double guess(size_t rows) { return 8 + (double)rows; }
 
-/* What the usual shape makes of the fewest rows that were measured. */
-static double by_shape(const fl_cost *c, size_t rows) {
-  size_t at = 1;
-  while (at < rows && !(c->seconds[at] > 0)) at++;
-  return (double)c->seconds[at] * guess(rows) / guess(at);
+/* From the nearest numbers of rows that were measured, at least `sure` times; negative: none was. */
+static double between(const fl_cost *c, size_t rows, size_t sure) {
+  size_t low = rows, high = rows;
+  while (low > 0 && c->n[low] < sure) low--;
+  while (high <= FL_COST_ROWS && c->n[high] < sure) high++;
+  if (low == 0 && high > FL_COST_ROWS) return -1;
+  if (low == 0) return (double)c->seconds[high] * guess(rows) / guess(high);
+  double a = (double)c->seconds[low];
+  if (low == high) return a;
+  if (high > FL_COST_ROWS) return a * guess(rows) / guess(low);
+  double b = (double)c->seconds[high];
+  return a + (b - a) * (double)(rows - low) / (double)(high - low);
 }
 
 double fl_cost_of(const fl_cost *c, size_t rows) {
-  size_t low = rows, high = rows;
-  if (rows > FL_COST_ROWS) rows = low = high = FL_COST_ROWS;
-  while (low > 0 && !(c->seconds[low] > 0)) low--;
-  while (high <= FL_COST_ROWS && !(c->seconds[high] > 0)) high++;
-  if (low == high && c->n[rows] < FL_COST_SURE)
-    return fmin((double)c->seconds[rows], by_shape(c, rows));
-  if (low == high) return (double)c->seconds[rows];
-  if (low == 0 && high > FL_COST_ROWS) return guess(rows);
-  if (low == 0) return (double)c->seconds[high] * guess(rows) / guess(high);
-  double a = fl_cost_of(c, low);
-  if (high > FL_COST_ROWS) return a * guess(rows) / guess(low);
-  double b = fl_cost_of(c, high);
-  return a + (b - a) * (double)(rows - low) / (double)(high - low);
+  if (rows > FL_COST_ROWS) rows = FL_COST_ROWS;
+  double x = between(c, rows, FL_COST_SURE);
+  if (x < 0) x = between(c, rows, 1);
+  if (x < 0) return guess(rows);
+  return c->n[rows] > 0 ? fmin(x, (double)c->seconds[rows]) : x;
 }
 
 /* --- the gate --- */
@@ -176,9 +175,13 @@ size_t fl_gate_length(fl_gate *g, const fl_cost *c, size_t match, size_t rows, s
     best = d;
   }
   if (best > 0) return best;
+  /* Where more rows cost so much that even a draft that comes true brings little, none is tried. */
+  if (max > PROBE) max = PROBE;
+  const double probed = (double)(jobs + max) / fl_cost_of(c, rows + max);
+  if (probed < 1.2 * (double)jobs / fl_cost_of(c, rows)) return 0;
   if (g->wait[k] == 0) g->wait[k] = g->pause[k];
   if (--g->wait[k] > 0) return 0;
-  return max < PROBE ? max : PROBE;
+  return max;
 }
 
 void fl_gate_learn(fl_gate *g, size_t match, size_t drafted, size_t accepted) {

@@ -52,9 +52,9 @@ void fl_draft_make(fl_draft *d, const fl_suffix *const *source, size_t n_sources
                    const int32_t *tail, size_t n_tail, size_t max);
 
 /* Seconds of a step by its rows, as measured; smoothed over time, interpolated between. Until a number
- * of rows was measured FL_COST_SURE times it counts as no dearer than the usual shape says: else
- * one slow step, at the start or beside other work, would keep drafts from ever being tried. */
-enum { FL_COST_ROWS = 192, FL_COST_SURE = 4 };
+ * of rows was measured FL_COST_SURE times it counts as no dearer than those that were say: else one
+ * slow step, beside other work, would keep drafts of a length from ever being tried again. */
+enum { FL_COST_ROWS = 192, FL_COST_SURE = 2 };
 typedef struct fl_cost {
   float seconds[FL_COST_ROWS + 1]; /* 0: not measured */
   uint8_t n[FL_COST_ROWS + 1];     /* how often, up to FL_COST_SURE */

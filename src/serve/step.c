@@ -253,6 +253,38 @@ void fl_engine_step(fl_engine *e) {
   for (size_t i = 0; i < p.n; i++) take_tokens(e, p.job[i]);
 }
 
+/* --- calibration --- */
+
+/* Steps of so many rows of one sequence; the times go to the costs. */
+static int measure_rows(fl_engine *e, fl_seq *seq, const int32_t *tokens, size_t rows) {
+  size_t out[FL_STEP_ROWS];
+  const fl_span span = { .seq = seq, .tokens = tokens, .n_rows = rows };
+  const size_t before = fl_seq_rows(seq);
+  for (size_t i = 0; i < rows; i++) out[i] = i;
+  for (int k = 0; k <= FL_COST_SURE; k++) { /* the first one warms up */
+    const double own = own_time_s();
+    int rc = fl_pass_forward(e->pass, &span, 1, NULL);
+    if (rc != FL_OK) return rc;
+    fl_pass_logits(e->pass, out, rows, e->logits);
+    if (k > 0) fl_cost_learn(&e->cost, rows, own_time_s() - own);
+    fl_seq_truncate(seq, before);
+  }
+  return FL_OK;
+}
+
+void fl_engine_calibrate(fl_engine *e) {
+  static const double limit_s = 1; /* a start that is not noticed is worth more than exact costs */
+  const double began = fl_now_s();
+  int32_t tokens[1 + FL_DRAFT_MAX] = { 0 };
+  fl_seq *seq = NULL;
+  int rc = fl_seq_new(&seq, e->pool, NULL);
+  for (size_t rows = 1; rc == FL_OK && rows <= 1 + FL_DRAFT_MAX; rows *= 2) {
+    if (rows < e->out_rows && rows < e->opt.ctx) rc = measure_rows(e, seq, tokens, rows);
+    if (fl_now_s() - began > limit_s) break;
+  }
+  fl_seq_free(seq);
+}
+
 /* --- embedding --- */
 
 static void finish_embed(fl_engine *e, fl_embed_task *t, int rc) {

@@ -93,16 +93,18 @@ def main():
     p.add_argument("--docs", required=True)
     p.add_argument("--questions", required=True)
     p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--limit", type=int, default=1000, help="requests of each kind at most")
     a = p.parse_args()
     with open(a.questions, encoding="utf-8") as f:
         questions = json.load(f)
     urls = (a.with_drafts, a.without)
+    a.step = max(len(list(quoting(a.docs))) // a.limit, 1)
     for body in list(quoting(a.docs))[:3]:
         for url in urls:
             ask(url, {**body, "messages": body["messages"][1:]})
     quoted, unquoted, drawn = Sum(), Sum(), Sum()
-    compare(urls, quoting(a.docs), {True: quoted, False: unquoted})
-    compare(urls, other(questions, a.rounds), {True: drawn, False: drawn})
+    compare(urls, list(quoting(a.docs))[::a.step][:a.limit], {True: quoted, False: unquoted})
+    compare(urls, list(other(questions, a.rounds))[:a.limit], {True: drawn, False: drawn})
     print(json.dumps({"quoting": quoted.show("quoting"), "not_quoting": unquoted.show("not quoting"),
                       "other": drawn.show("other")}))
 

@@ -25,13 +25,14 @@ class Tally:
         self.status = {}
         self.faults = []
         self.stopping = False
+        self.began = time.monotonic()
 
     def count(self, status):
         self.status[status] = self.status.get(status, 0) + 1
 
     def fault(self, text):
         if len(self.faults) < 20:
-            self.faults.append(text)
+            self.faults.append(f"{time.monotonic() - self.began:.1f} s: {text}")
 
 
 def request(url, body):
@@ -177,7 +178,8 @@ def main():
     if a.seconds >= 120 and peak > base * 17 / 16:
         tally.fault(f"memory grew from {base} to {peak} KiB")
     print(json.dumps({"seconds": round(took, 1), "status": tally.status, "resident_kib": base,
-                      "peak_kib": peak, "faults": tally.faults}))
+                      "peak_kib": peak, "by_tenths": [s for _, s in sizes[::max(len(sizes) // 10, 1)]],
+                      "faults": tally.faults}))
     sys.exit(1 if tally.faults or tally.status.get(200, 0) == 0 else 0)
 
 
