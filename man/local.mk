@@ -7,6 +7,7 @@ dist_man_MANS += \
 	man/flotilla-export.1 \
 	man/flotilla-gate.1 \
 	man/flotilla-help.1 \
+	man/flotilla-import.1 \
 	man/flotilla-index.1 \
 	man/flotilla-info.1 \
 	man/flotilla-serve.1 \

@@ -10,3 +10,8 @@ testsuite_check_model_LDADD = $(WHOLE) src/libflmodel.a $(NO_WHOLE) $(MODEL_LIBS
 EXTRA_PROGRAMS += testsuite/make_moe
 testsuite_make_moe_SOURCES = testsuite/make_moe.c testsuite/random_weights.h
 testsuite_make_moe_LDADD = $(FORMATS_LIBS)
+# Damaged models; under the sanitizers in a build for them
+check_PROGRAMS += testsuite/fuzz_model
+TESTS += testsuite/fuzz_model
+testsuite_fuzz_model_SOURCES = testsuite/fuzz_model.c
+testsuite_fuzz_model_LDADD = $(MODEL_LIBS)

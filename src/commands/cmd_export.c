@@ -1,12 +1,13 @@
-/* cmd_export.c - export: a model in another weight type, a cartridge for another program. */
+/* cmd_export.c - export: a model in another weight type, a cartridge for another program, a fleet
+ * as one file. */
 #include "commands/export.h"
 
 #include "base/fs.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 
-enum { LLAMA_STATE = 4 };
-static const char *const kinds[] = { "f32", "f16", "bf16", "q8_0", "llama-state", NULL };
+enum { LLAMA_STATE = 4, ARCHIVE };
+static const char *const kinds[] = { "f32", "f16", "bf16", "q8_0", "llama-state", "archive", NULL };
 static const char *const kv_names[] = { "f16", "f32", NULL };
 
 static const opt_spec specs[] = {
@@ -26,25 +27,36 @@ static const opt_group groups[] = { { "Options", specs, 0 },
                                     { "Common options", common_json_options, 0 },
                                     { 0 } };
 
-static int run(const opt_parsed *p, fl_err *err) {
-  export_args *a = p->args;
+static int check(const opt_parsed *p, const export_args *a, fl_err *err) {
   if (!options_given(p, "to")) return fl_fail(err, FL_EUSAGE, "--to KIND is needed");
   if (!a->out || !*a->out) return fl_fail(err, FL_EUSAGE, "--out FILE is needed");
-  if (!a->engine.model) return fl_fail(err, FL_EUSAGE, "--model FILE is needed");
-  if (!a->force && fl_fs_exists(a->out))
-    return fl_fail(err, FL_EUSAGE, "--out %s: exists; give another name or --force", a->out);
-  if ((a->to == LLAMA_STATE) != (p->n_operands == 1))
-    return fl_fail(err, FL_EUSAGE, a->to == LLAMA_STATE
-                   ? "--to llama-state: the cartridge's file is needed as well"
-                   : "%s: a model is exported by --model alone", p->operand[0]);
+  if (a->to == ARCHIVE && a->engine.model)
+    return fl_fail(err, FL_EUSAGE, "--model does not belong to --to archive");
+  if (a->to != ARCHIVE && !a->engine.model)
+    return fl_fail(err, FL_EUSAGE, "--model FILE is needed");
+  if (a->to < LLAMA_STATE && p->n_operands > 0)
+    return fl_fail(err, FL_EUSAGE, "%s: a model is exported by --model alone", p->operand[0]);
+  if (a->to >= LLAMA_STATE && p->n_operands == 0)
+    return fl_fail(err, FL_EUSAGE, "--to %s: the %s is needed as well", kinds[a->to],
+                   a->to == ARCHIVE ? "fleet's folder" : "cartridge's file");
   if (a->to != LLAMA_STATE && options_given(p, "kv"))
     return fl_fail(err, FL_EUSAGE, "--kv belongs to --to llama-state");
+  if (!a->force && fl_fs_exists(a->out))
+    return fl_fail(err, FL_EUSAGE, "--out %s: exists; give another name or --force", a->out);
+  return FL_OK;
+}
+
+static int run(const opt_parsed *p, fl_err *err) {
+  export_args *a = p->args;
+  int rc = check(p, a, err);
+  if (rc != FL_OK) return rc;
   a->source = p->n_operands == 1 ? p->operand[0] : NULL;
   fl_json *out = fl_json_object();
   if (!out) return fl_fail(err, FL_ENOMEM, "not enough memory");
   signals_catch();
-  int rc = a->to == LLAMA_STATE ? export_state(out, a, err)
-                                : export_model(out, a, kinds[a->to], err);
+  if (a->to == ARCHIVE) rc = export_archive(out, a, err);
+  else if (a->to == LLAMA_STATE) rc = export_state(out, a, err);
+  else rc = export_model(out, a, kinds[a->to], err);
   if (rc == FL_OK && (!a->common.quiet || a->common.json))
     rc = report_print(out, a->common.json, err);
   fl_json_free(out);
@@ -52,9 +64,9 @@ static int run(const opt_parsed *p, fl_err *err) {
 }
 
 const command cmd_export = { .name = "export",
-                             .operands = "[CARTRIDGE]",
-                             .summary = "Writes a model in another weight type, or a cartridge for "
-                                        "llama.cpp",
+                             .operands = "[CARTRIDGE|FLEET]",
+                             .summary = "Writes a model in another weight type, a cartridge for "
+                                        "llama.cpp, a fleet as one file",
                              .max_operands = 1,
                              .groups = groups,
                              .args_size = sizeof(export_args),

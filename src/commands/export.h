@@ -18,6 +18,8 @@ typedef struct export_args {
 
 /* The model in another weight type, which is `type`. */
 int export_model(fl_json *out, const export_args *a, const char *type, fl_err *err);
+/* The fleet `source` as one file. */
+int export_archive(fl_json *out, const export_args *a, fl_err *err);
 /* The cartridge `source` of the model as a sequence state of llama.cpp. */
 int export_state(fl_json *out, const export_args *a, fl_err *err);
 

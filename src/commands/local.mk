@@ -8,6 +8,7 @@ flotilla_SOURCES = \
 	src/commands/cmd_export.c \
 	src/commands/cmd_gate.c \
 	src/commands/cmd_help.c \
+	src/commands/cmd_import.c \
 	src/commands/cmd_index.c \
 	src/commands/cmd_info.c \
 	src/commands/cmd_serve.c \
@@ -27,7 +28,7 @@ flotilla_SOURCES = \
 	src/commands/eval_summary.c \
 	src/commands/eval_threshold.c \
 	src/commands/export.h src/commands/export_model.c \
-	src/commands/export_state.c \
+	src/commands/export_archive.c src/commands/export_state.c \
 	src/commands/fleet_dir.c src/commands/fleet_dir.h \
 	src/commands/gate.h src/commands/gate_util.c \
 	src/commands/gate_batch.c \
@@ -54,5 +55,5 @@ flotilla_SOURCES = \
 	src/commands/train_eval.c src/commands/train_eval.h \
 	src/commands/train_options.c src/commands/train_options.h
 flotilla_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
-flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS)
+flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS) $(ARCHIVE_CFLAGS)
 flotilla_LDADD = $(TUI_LIBS) $(EDGE_LIBS) $(BASE_LIBS) $(EDIT_LIBS) $(NCURSES_LIBS)

@@ -55,7 +55,7 @@ if [ "${1:-}" = --print ]; then
   cat "$work/table"
   exit 0
 fi
-sed -n '/^\.\\" table begins/,/^\.\\" table ends/{/^\.It [a-z0-9_]* Ta/p;}' "$page" >"$work/documented"
+sed -n '/^\.\\" table begins/,/^\.\\" table ends/{/^\.It type/d;/^\.It [a-z0-9_]* Ta/p;}' "$page" >"$work/documented"
 checks=$((checks + 1))
 cmp -s "$work/table" "$work/documented" ||
   fail "flotilla-models.7 does not say what came out: $(diff "$work/documented" "$work/table"; tail -n 3 "$work/log")"

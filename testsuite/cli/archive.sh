@@ -1,0 +1,42 @@
+#!/bin/sh
+# A fleet as one file and back: the same files and answers; hostile archives are refused whole.
+. "$(dirname "$0")/lib.sh"
+run 0 train "$work/fleet" -m "$model" -d "$docs/mine.md" -d "$docs/bakery.md" --p 24 --rounds 0 \
+  --heldout 0 -q
+if ! "$FLOTILLA" export --to archive -o "$work/a.tar.gz" "$work/fleet" >"$out" 2>"$err"; then
+  grep -q 'without libarchive' "$err" && { echo 'built without libarchive'; exit 77; }
+  fail "export: $(cat "$err")"
+fi
+says "$out" '^docs +2$'
+run 0 export --to archive -o "$work/b.tar.gz" "$work/fleet" && same "$work/a.tar.gz" "$work/b.tar.gz"
+run 0 import -o "$work/back" "$work/a.tar.gz" && says "$out" '^docs +2$'
+for f in fleet.json doc-000.g000000.safetensors doc-001.g000000.safetensors; do
+  same "$work/fleet/$f" "$work/back/$f"
+done
+says "$work/back/README.md" '^\| .*mine\.md \| 430 \| 24 \| 0 \|'
+run 0 ask -m "$model" "$work/fleet" 'Who is the foreman at Tulby Mine?' -q && cp "$out" "$work/answer"
+run 0 ask -m "$model" "$work/back" 'Who is the foreman at Tulby Mine?' -q && same "$out" "$work/answer"
+
+run 2 import "$work/a.tar.gz" && says "$err" '--out' && one_sentence
+run 2 import -o "$work/back" "$work/a.tar.gz" && says "$err" 'exists' && one_sentence
+run 4 import -o "$work/x" "$docs/mine.md" && one_sentence
+size=$(wc -c <"$work/a.tar.gz")
+for at in 10 $((size / 2)) $((size - 9)); do
+  head -c "$at" "$work/a.tar.gz" >"$work/cut.tar.gz"
+  run 4 import -o "$work/x" "$work/cut.tar.gz" && says "$err" 'cut\.tar\.gz' && one_sentence
+done
+# A link, a file of another name's folder, a fleet without its cartridges.
+mkdir "$work/bad" && ln -s /etc/passwd "$work/bad/fleet.json"
+tar -C "$work" -cf "$work/link.tar" bad
+run 4 import -o "$work/x" "$work/link.tar" && one_sentence
+mkdir "$work/few" && cp "$work/fleet/fleet.json" "$work/few"
+tar -C "$work" -cf "$work/few.tar" few
+"$FLOTILLA" import -o "$work/x" "$work/few.tar" >"$out" 2>"$err" && fail 'a fleet without cartridges was taken'
+one_sentence
+tar -C "$work" -cf "$work/twice.tar" few/fleet.json few/fleet.json
+run 4 import -o "$work/x" "$work/twice.tar" && says "$err" 'twice' && one_sentence
+[ -e "$work/x" ] && fail 'a refused archive left a folder'
+ls "$work" | grep -q 'part' && fail "something is left: $(ls "$work")"
+run 2 export --to archive -o "$work/c.tar" && says "$err" 'folder' && one_sentence
+run 1 export --to archive -o "$work/c.tar" "$work/bad2" && one_sentence
+finish
