@@ -47,7 +47,7 @@ typedef struct fl_line_ref {
   uint64_t offset : 38;
   uint64_t len : 22;
   uint64_t file : 4; /* which of the files that a rotated log went through (reader.h) */
-} fl_line_ref;
+} __attribute__((packed, aligned(4))) fl_line_ref;
 
 typedef struct fl_ref {
   uint32_t at, n; /* in the pool of bytes or of numbers */

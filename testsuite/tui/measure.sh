@@ -21,20 +21,20 @@ pid=$(t display-message -p '#{pane_pid}')
 echo "opened in: $(awk -v a="$began" -v b="$ended" 'BEGIN { printf "%.2f s", b - a }')," \
   "processor: $(awk -v t="$(ticks)" -v hz="$hz" 'BEGIN { printf "%.2f s", t / hz }')"
 echo "memory: $(rss)"
-a=$(ticks); sleep 10; echo "idle: $(share "$a" 10)"
+a=$(ticks); sleep 5; echo "idle: $(share "$a" 5)"
 for view in 1 2 5; do
   keys $view; keys f; keys '<'
   i=0; while [ $i -lt 9 ]; do keys ']'; i=$((i + 1)); done
   keys Space
-  a=$(ticks); sleep 5; echo "playback, view $view: $(share "$a" 5)"
+  a=$(ticks); sleep 3; echo "playback, view $view: $(share "$a" 3)"
   keys Space
   i=0; while [ $i -lt 9 ]; do keys '['; i=$((i + 1)); done
 done
 echo "memory: $(rss)"
 
-# A training that goes on: 20 events a second stream into the log; a redraw is one write to the
-# terminal.
-writes() { awk '/^syscw/ { print $2 }' "/proc/$pid/io"; }
+# A training that goes on: 20 events a second stream into the log; redraws are counted by the rounds
+# that the header goes through.
+shown_round() { screen | sed -n '1s/.*round \([0-9]*\).*/\1/p'; }
 wall() { date +%s; }
 keys f; keys 1
 round=166000
@@ -42,7 +42,7 @@ printf '{"t":%d,"ev":"run","cmd":"train","pid":%d,"rounds":170000,"round0":%d,"h
   "$(wall)" $$ $round "$(hostname)" >>"$work/fleet/events.jsonl"
 stream() {
   i=0
-  while [ $i -lt 200 ]; do
+  while [ $i -lt 100 ]; do
     i=$((i + 1)); round=$((round + 1))
     printf '{"t":%d.5,"ev":"round","round":%d,"doc":%d,"loss":2.%d,"seconds":0.05}\n' "$(wall)" $round \
       $((i % 400)) $((i % 7)) >>"$work/fleet/events.jsonl"
@@ -53,10 +53,17 @@ for view in 1 2 5; do
   keys $view
   stream &
   streamer=$!
-  sleep 1; began=$(now); w=$(writes); a=$(ticks)
-  sleep 5; ended=$(now)
-  echo "streaming, view $view: $(awk -v a="$w" -v b="$(writes)" -v s="$began" -v e="$ended" \
-    'BEGIN { printf "%.1f redraws a second", (b - a) / (e - s) }'), $(share "$a" 5)"
+  sleep 1; began=$(now); a=$(ticks); looks=0
+  : >"$work/rounds"
+  while [ $looks -lt 120 ]; do
+    shown_round >>"$work/rounds"
+    looks=$((looks + 1))
+  done
+  ended=$(now)
+  echo "streaming, view $view: $(uniq "$work/rounds" | wc -l | awk -v s="$began" -v e="$ended" \
+    '{ printf "%.1f redraws a second seen in %.1f s", ($1 - 1) / (e - s), e - s }')," \
+    "$(awk -v a="$a" -v b="$(ticks)" -v hz="$hz" -v s="$began" -v e="$ended" \
+      'BEGIN { printf "%.2f %% of a core", (b - a) / hz / (e - s) * 100 }')"
   wait $streamer
-  round=$((round + 200))
+  round=$((round + 100))
 done
