@@ -3,6 +3,7 @@ cli_tests = \
 	testsuite/cli/help.sh \
 	testsuite/cli/usage.sh \
 	testsuite/cli/archive.sh \
+	testsuite/cli/context.sh \
 	testsuite/cli/experts.sh \
 	testsuite/cli/export.sh \
 	testsuite/cli/info.sh \

@@ -67,7 +67,7 @@ static void take_token(gen *g, live *l, const float *logits) {
   l->next = token;
   if (h != NULL && h->on_token != NULL && h->on_token(h->ctx, l->stream, token))
     s->stop = FL_STOP_CALLER;
-  else if (s->out.len >= s->max_new)
+  else if (s->out.len >= s->max_new || fl_seq_rows(s->seq) >= fl_model_hparams(m)->n_ctx)
     s->stop = FL_STOP_LENGTH;
 }
 

@@ -41,7 +41,8 @@ typedef struct fl_generate_hooks {
 } fl_generate_hooks;
 
 /* Prompts are run (packed into slices of the pass's max_rows), then tokens are decoded together
- * until every stream stopped. Stops at the model's template end and at end-of-generation ids. The
+ * until every stream stopped. Stops at the model's template end and at end-of-generation ids; a full
+ * context ends a stream as max_new does (a prompt that does not fit is an error). The
  * last committed token of a stream may not be in its sequence (it needs no row). The pass needs
  * max_spans >= n; hooks may be NULL. */
 int fl_generate(fl_pass *p, fl_stream *streams, size_t n, const fl_generate_hooks *hooks,
