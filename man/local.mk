@@ -18,7 +18,8 @@ dist_man_MANS += \
 	man/flotilla-formats.5 \
 	man/flotilla-concepts.7 \
 	man/flotilla-documents.7 \
-	man/flotilla-models.7
+	man/flotilla-models.7 \
+	man/flotilla-evidence.7
 
 # Completion for bash, from the tables that `flotilla help` prints.
 bashcompletiondir = $(datadir)/bash-completion/completions

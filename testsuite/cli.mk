@@ -16,7 +16,8 @@ cli_tests = \
 	testsuite/cli/study.sh \
 	testsuite/cli/detached.sh
 TESTS += $(cli_tests)
-EXTRA_DIST += testsuite/cli/lib.sh $(cli_tests)
+EXTRA_DIST += testsuite/cli/lib.sh $(cli_tests) testsuite/peers/remote_llama.sh \
+	testsuite/peers/study_diff.py
 
 # A server for the remote generator to meet.
 check_PROGRAMS += testsuite/fake_openai

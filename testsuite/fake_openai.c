@@ -86,6 +86,9 @@ static void completion(int fd, const char *mode, bool bot_b) {
   if (bot_b && !is(mode, "noprobs")) {
     fprintf(f, ",\"logprobs\":{\"content\":[");
     for (const char *c = said; *c; c++) entry(f, mode, *c, c == said);
+    if (is(mode, "listsend")) /* as llama-cpp-python does */
+      fprintf(f, ",{\"token\":\"\",\"logprob\":-0.5,\"bytes\":null,\"top_logprobs\":["
+              "{\"token\":\"\",\"logprob\":-0.5},{\"token\":\"x\",\"logprob\":-1}]}");
     fprintf(f, "]}");
   }
   fprintf(f, "}]}");

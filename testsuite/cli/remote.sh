@@ -49,6 +49,12 @@ make 0 --teacher local && made 4
 make 2 --turns 2 && says "$err" '--turns' && one_sentence
 against nobytes
 make 0 && same "$work/made" "$work/first"
+# A server that lists the end of the turn, spelled as nothing: two entries where the others had one.
+against listsend
+make 0 && made 4
+checks=$((checks + 1))
+sed 's/,[^,]*,[^,]*\]\]}$/]]}/' "$work/made" | cmp -s - "$work/first" && fail 'the end is not in the list'
+grep -Eq ',[0-9]+,0\.606530666\]|,0\.606530666,[0-9]+,0\.36787945' "$work/made" || fail 'the end is not exp(-0.5)'
 against noprobs
 make 4 && says "$err" '--teacher local' && one_sentence
 make 0 --teacher local && made 4
