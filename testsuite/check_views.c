@@ -514,7 +514,6 @@ Suite *suite_views(void) {
   tcase_add_test(t, pictures);
   tcase_add_test(t, pictures_in_ascii);
   tcase_add_test(t, overlays);
-  tcase_add_test(t, no_text_lies_over_another);
   tcase_add_test(t, too_small);
   tcase_add_test(t, a_document_opened);
   tcase_add_test(t, a_moment_of_the_past);
@@ -533,7 +532,12 @@ Suite *suite_views(void) {
   tcase_add_test(t, a_hostile_log);
   tcase_add_test(t, a_foreign_log);
   tcase_add_test(t, bad_arguments);
-  tcase_set_timeout(t, getenv("FL_SWEEP") ? 1800 : 120);
+  tcase_set_timeout(t, 120);
+  suite_add_tcase(s, t);
+  t = tcase_create("Sweep");
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, no_text_lies_over_another);
+  tcase_set_timeout(t, getenv("FL_SWEEP") ? 3600 : 120);
   suite_add_tcase(s, t);
   return s;
 }

@@ -23,6 +23,7 @@ tui_tests = \
 	testsuite/tui/hostile.sh \
 	testsuite/tui/demo.sh \
 	testsuite/tui/disturb.sh \
-	testsuite/tui/schema.sh
+	testsuite/tui/schema.sh \
+	testsuite/tui/server.sh
 TESTS += $(tui_tests)
 EXTRA_DIST += testsuite/tui/lib.sh testsuite/tui/measure.sh testsuite/tui/golden fixtures/events $(tui_tests)

@@ -25,7 +25,7 @@ static look state_look(const fl_feed *f) {
     case FL_FEED_QUIET: return (look){"○", "no sign of life", ST_WARN};
     case FL_FEED_DEAD: return (look){"✗", "the trainer is gone", ST_BAD};
     case FL_FEED_DONE: return (look){"✓", "finished", ST_GOOD};
-    case FL_FEED_STOPPED: return (look){"■", "stopped, saved", ST_WARN};
+    case FL_FEED_STOPPED: return (look){"■", server ? "stopped" : "stopped, saved", ST_WARN};
     case FL_FEED_FAILED: return (look){"✗", "failed", ST_BAD};
   }
   return (look){"?", "", ST_TEXT};
@@ -34,7 +34,8 @@ static look state_look(const fl_feed *f) {
 static void draw_progress(const fl_feed *f, fl_canvas *c, int x, int right, int y) {
   const fl_snapshot *s = &f->snap;
   char left[FL_FMT], total[FL_FMT], round[FL_FMT], line[160];
-  double eta = f->follow ? fl_feed_seconds_left(f) : (double)NAN;
+  bool works = f->follow && !(s->is_server || fl_feed_served(f));
+  double eta = works ? fl_feed_seconds_left(f) : (double)NAN;
   fl_fmt_u32(round, s->round);
   fl_fmt_u32(total, s->rounds);
   if (s->rounds == FL_NONE) snprintf(line, sizeof line, "round %s", round);
