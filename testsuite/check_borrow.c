@@ -1,6 +1,6 @@
 /* check_borrow.c - matrices used in the file's layout: every product has the bits of the packed
- * matrix, on every level of the machine, for every type, route, part and slice. (That the packed one
- * is right is the business of check_matmul.c.) */
+ * matrix, on every level of the machine, for every type, route, part and slice. (That the packed
+ * one is right is the business of check_matmul.c.) */
 #include "kernels/matmul.h"
 #include "kernels_util.h"
 

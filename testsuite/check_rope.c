@@ -1,9 +1,10 @@
 /* check_rope.c - rotary scaling: small models with each kind of it against llama.cpp.
  *
- * The references in fixtures/tiny/rope are log-probabilities of all 512 tokens after the first 12, 26
- * and 40 ids of ids40.txt, from llama.cpp on the CPU with an f32 cache and no flash attention. The
- * files it read are made here again: a fixture with the keys of the case. On f32 files without GELU it
- * agrees with exact arithmetic to 1e-5 of the largest logit; the bound is that of all logits, 1e-4. */
+ * The references in fixtures/tiny/rope are log-probabilities of all 512 tokens after the first 12,
+ * 26 and 40 ids of ids40.txt, from llama.cpp on the CPU with an f32 cache and no flash attention. The
+ * files it read are made here again: a fixture with the keys of the case. On f32 files without GELU
+ * it agrees with exact arithmetic to 1e-5 of the largest logit; the bound is that of all logits,
+ * 1e-4. */
 #include "formats/gguf_write.h"
 #include "model_util.h"
 #include "scratch.h"
@@ -37,8 +38,8 @@ static void put_scaling(fl_gguf_pairs *p, const char *arch, kind k) {
   put_f32_key(p, arch, "attn_factor", 0.9f);
 }
 
-/* The factors that Llama 3 gives for base 1e5, 16 dimensions, factor 8, bounds 1 and 4, 64 positions:
- * wave lengths below 64 / 4 stay, those above 64 / 1 go by the factor, between them a mixture. */
+/* The factors that Llama 3 gives for base 1e5, 16 dimensions, factor 8, bounds 1 and 4, 64
+ * positions: wave lengths below 64 / 4 stay, those above 64 / 1 go by the factor, between them a mixture. */
 static void llama3_factors(float out[8]) {
   for (int i = 0; i < 8; i++) {
     double wave = 2 * 3.14159265358979324 * pow(1e5, 2.0 * i / 16);
@@ -85,7 +86,7 @@ static void read_ids(int32_t ids[N_IDS]) {
   fclose(f);
 }
 
-/* Largest difference of our log-probabilities of a row from the reference's; *top: largest logit. */
+/* Largest difference of a row's log-probabilities from the reference's; *top: largest logit. */
 static double row_difference(const float *logits, const float *ref, double *top) {
   double max = logits[0], sum = 0, worst = 0;
   for (size_t i = 0; i < N_VOCAB; i++) max = logits[i] > max ? (double)logits[i] : max;
@@ -124,7 +125,8 @@ START_TEST(agrees_with_llama_cpp) {
   fclose(f);
   read_ids(ids);
   ck_assert_int_eq(fl_team_new(&r.team, 1, &err), FL_OK);
-  ck_assert_msg(fl_model_open(&r.m, scratch("m.gguf"), NULL, r.team, &err) == FL_OK, "%s", err.text);
+  int rc = fl_model_open(&r.m, scratch("m.gguf"), NULL, r.team, &err);
+  ck_assert_msg(rc == FL_OK, "%s", err.text);
   r.hp = fl_model_hparams(r.m);
   float *logits = all_logits(&r, FL_KV_F32, ids, N_IDS, N_IDS);
   for (size_t i = 0; i < N_ROWS; i++) {

@@ -42,7 +42,8 @@ static fl_tensor_info info(const char *name, fl_dtype type, uint64_t cols, uint6
 
 /* A file of its own: pairs of three kinds, a matrix and a vector of values[0..n). */
 static void write_small(const char *path, const float *values) {
-  fl_tensor_info t[2] = { info("blk.0.ffn_up.weight", FL_F32, 64, 3), info("a_norm.weight", FL_F32, 5, 0) };
+  fl_tensor_info t[2] = { info("blk.0.ffn_up.weight", FL_F32, 64, 3),
+                          info("a_norm.weight", FL_F32, 5, 0) };
   fl_gguf_pairs pairs = { 0 };
   fl_gguf_writer *w = NULL;
   fl_err err = { 0 };
@@ -111,7 +112,8 @@ static void same_tensors(const char *a, const char *b) {
     char name[128];
     snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.data);
     const fl_tensor_info *u = fl_gguf_tensor(y, name);
-    ck_assert_msg(u != NULL && u->ggml_type == t->ggml_type && u->n_bytes == t->n_bytes, "%s", name);
+    ck_assert_msg(u != NULL && u->ggml_type == t->ggml_type && u->n_bytes == t->n_bytes, "%s",
+                  name);
     ck_assert_msg(memcmp(t->data, u->data, t->n_bytes) == 0, "%s", name);
   }
   fl_gguf_close(x);
@@ -141,8 +143,8 @@ static void same_pairs(const char *a, const char *b) {
   fl_gguf_close(y);
 }
 
-/* The same weights as the makers of the fixtures wrote them in these types: f16, bf16 by numpy's and
- * the gguf package's rounding, q8_0 by that package's quantiser. */
+/* The same weights as the makers of the fixtures wrote them in these types: f16 and bf16 by the
+ * rounding of numpy and of the gguf package, q8_0 by that package's quantiser. */
 START_TEST(equals_the_files_of_another_writer) {
   static const char *const types[] = { "f16", "bf16", "q8_0" };
   char *from = fl_strdup(fixture("tiny/tiny-qwen3.gguf"));
@@ -159,8 +161,8 @@ START_TEST(equals_the_files_of_another_writer) {
 }
 END_TEST
 
-/* f32 holds every value of every type, so widening and narrowing again loses nothing where narrowing
- * of an exact value is exact: f16 and bf16. */
+/* f32 holds every value of every type, so widening and narrowing again loses nothing where the
+ * narrowing of an exact value is exact: f16 and bf16. */
 START_TEST(there_and_back) {
   static const char *const types[] = { "f16", "bf16" };
   scratch_begin();
@@ -177,7 +179,8 @@ END_TEST
 
 /* From every quantised type to f32: the values that the format defines. */
 START_TEST(widens_every_type) {
-  static const char *const types[] = { "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k" };
+  static const char *const types[] = { "q4_0", "q4_1", "q5_0", "q5_1",
+                                       "q8_0", "q4_k", "q5_k", "q6_k" };
   scratch_begin();
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     char name[64];
@@ -207,7 +210,8 @@ START_TEST(which_tensors_change) {
   fl_transcode_report r;
   fl_err err = { 0 };
   scratch_begin();
-  ck_assert_int_eq(to_type(fixture("tiny/tiny-qwen3moe.gguf"), "q8_0", scratch("m.gguf"), &r, &err), FL_OK);
+  int rc = to_type(fixture("tiny/tiny-qwen3moe.gguf"), "q8_0", scratch("m.gguf"), &r, &err);
+  ck_assert_msg(rc == FL_OK, "%s", err.text);
   fl_gguf *g = open_ok(scratch("m.gguf"));
   ck_assert_uint_eq(fl_gguf_tensor(g, "blk.0.ffn_up_exps.weight")->ggml_type, FL_Q8_0);
   ck_assert_uint_eq(fl_gguf_tensor(g, "blk.0.ffn_gate_inp.weight")->ggml_type, FL_F32);
@@ -217,7 +221,8 @@ START_TEST(which_tensors_change) {
   uint64_t type;
   ck_assert(fl_gguf_get_u64(g, "general.file_type", &type) && type == 7);
   fl_gguf_close(g);
-  ck_assert_int_eq(to_type(fixture("tiny/tiny-gemma4-dense.gguf"), "q8_0", scratch("m.gguf"), &r, &err), FL_OK);
+  rc = to_type(fixture("tiny/tiny-gemma4-dense.gguf"), "q8_0", scratch("m.gguf"), &r, &err);
+  ck_assert_msg(rc == FL_OK, "%s", err.text);
   ck_assert_uint_gt(r.ragged, 0);
   g = open_ok(scratch("m.gguf"));
   ck_assert_uint_eq(fl_gguf_tensor(g, "blk.0.proj.weight")->ggml_type, FL_F32);
@@ -226,11 +231,12 @@ START_TEST(which_tensors_change) {
 }
 END_TEST
 
-/* Values that the new type does not hold are refused with the tensor's name, and nothing is left. */
+/* Values that the new type does not hold are refused by the tensor's name; nothing is left. */
 START_TEST(values_that_do_not_fit) {
   static const struct { float value; const char *type, *says; } cases[] = {
-    { NAN, "f16", "not finite" },    { INFINITY, "bf16", "not finite" }, { 65520, "f16", "too large" },
-    { -7e4f, "f16", "too large" },   { 9e6f, "q8_0", "too large" },      { 3.4e38f, "bf16", "too large" },
+    { NAN, "f16", "not finite" },  { INFINITY, "bf16", "not finite" },
+    { 65520, "f16", "too large" }, { -7e4f, "f16", "too large" },
+    { 9e6f, "q8_0", "too large" }, { 3.4e38f, "bf16", "too large" },
   };
   float v[197];
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -240,8 +246,10 @@ START_TEST(values_that_do_not_fit) {
     v[100] = cases[i].value;
     scratch_begin();
     write_small(scratch("in.gguf"), v);
-    ck_assert_int_eq(to_type(scratch("in.gguf"), cases[i].type, scratch("out.gguf"), &r, &err), FL_EINPUT);
-    ck_assert_msg(strstr(err.text, cases[i].says) && strstr(err.text, "blk.0.ffn_up.weight"), "%s", err.text);
+    int rc = to_type(scratch("in.gguf"), cases[i].type, scratch("out.gguf"), &r, &err);
+    ck_assert_int_eq(rc, FL_EINPUT);
+    ck_assert_msg(strstr(err.text, cases[i].says) && strstr(err.text, "blk.0.ffn_up.weight"),
+                  "%s", err.text);
     ck_assert_uint_eq(scratch_count(), 1);
     scratch_end();
   }
@@ -312,7 +320,8 @@ START_TEST(no_memory) {
     if (rc == FL_OK) break;
     ck_assert_int_eq(rc, FL_ENOMEM);
     /* Nothing is left, or the whole file, where only the folder could not be synced. */
-    if (scratch_count() > 0) same_tensors(scratch("out.gguf"), fixture("tiny/tiny-qwen3-q8_0.gguf"));
+    if (scratch_count() > 0)
+      same_tensors(scratch("out.gguf"), fixture("tiny/tiny-qwen3-q8_0.gguf"));
     ck_assert_uint_le(scratch_count(), 1);
     ck_assert_uint_lt(n, 199);
   }

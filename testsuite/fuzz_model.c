@@ -1,8 +1,8 @@
-/* fuzz_model.c - damaged models: every fixture is changed at random, in its header and anywhere, and
- * cut; opening it must give a model that runs a row, or one sentence, never a fault. Built with the
- * sanitizers this is where they look at the readers.
+/* fuzz_model.c - damaged models: every fixture is changed at random, in its header and anywhere,
+ * and cut; opening it must give a model that runs a row, or one sentence, never a fault. Built with
+ * the sanitizers this is where they look at the readers.
  *
- *   fuzz_model [RUNS [SEED]]     changes of each file, 40 when not given */
+ *   fuzz_model [RUNS [SEED]]     changes of each file, 100 when not given */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static uint64_t draw(fuzz *f, uint64_t n) {
   return f->state % n;
 }
 
-/* Lengths, counts and types are where a reader goes astray, so whole words are set to such values. */
+/* Lengths, counts and types are where a reader goes astray: whole words are set to such values. */
 static void change(fuzz *f, uint8_t *data, size_t *size, size_t head) {
   static const uint64_t words[] = { 0, 1, 2, 7, 8, 255, 256, 65536, 1u << 31, UINT32_MAX,
                                     (uint64_t)1 << 32, (uint64_t)1 << 62, UINT64_MAX };
@@ -94,7 +94,8 @@ static void try_file(fuzz *f, const char *name, size_t run) {
     }
   }
   if (fl_gguf_open(&g, f->path, NULL) == FL_OK)
-    (void)fl_transcode(g, fl_dtype_by_name(run % 3 ? "f16" : "q8_0"), f->out, NULL, NULL, &report, NULL);
+    (void)fl_transcode(g, fl_dtype_by_name(run % 3 ? "f16" : "q8_0"), f->out, NULL, NULL, &report,
+                       NULL);
   fl_gguf_close(g);
 }
 
@@ -126,7 +127,7 @@ static int fuzz_file(fuzz *f, const char *name, size_t runs) {
 
 int main(int argc, char **argv) {
   const char *tmp = getenv("TMPDIR");
-  const size_t runs = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : 40;
+  const size_t runs = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : 100;
   fuzz f = { .state = argc > 2 ? strtoul(argv[2], NULL, 10) : 88172645463325252u };
   snprintf(f.path, sizeof f.path, "%s/flotilla-fuzz-%ld.gguf", tmp ? tmp : "/tmp", (long)getpid());
   snprintf(f.out, sizeof f.out, "%s.out", f.path);

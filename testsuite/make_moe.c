@@ -3,8 +3,8 @@
  *
  *   testsuite/make_moe VOCABULARY.gguf LAYERS OUT.gguf
  *
- * VOCABULARY is a file whose tokenizer is taken over (Gemma 3's). Every sixth layer sees all rows, as
- * in the published model. The blocks' quants are random and their scales such that every matrix has
+ * VOCABULARY is a file whose tokenizer is taken over (Gemma 3's). Every sixth layer sees all rows,
+ * as in the published model. The blocks' quants are random and their scales such that every matrix has
  * outputs of about the size of its inputs. */
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +35,8 @@ static void add(maker *m, const char *name, fl_dtype type, uint64_t cols, uint64
   snprintf(m->name[m->n], sizeof m->name[m->n], "%s", name);
   *t = (fl_tensor_info){ .name = { m->name[m->n], strlen(m->name[m->n]) },
                          .n_dims = experts ? 3 : rows ? 2 : 1,
-                         .dim = { cols, rows ? rows : 1, experts ? experts : 1, 1 }, .ggml_type = type };
+                         .dim = { cols, rows ? rows : 1, experts ? experts : 1, 1 },
+                         .ggml_type = type };
   t->n_bytes = cols / d->block * d->bytes * t->dim[1] * t->dim[2];
   m->n++;
 }
@@ -155,7 +156,8 @@ int main(int argc, char **argv) {
   fl_gguf_arr tokens = { 0 };
   fl_err err = { 0 };
   if (layers < 1 || layers > MAX_LAYERS) {
-    fprintf(stderr, "usage: make_moe VOCABULARY.gguf LAYERS OUT.gguf (LAYERS 1 to %d)\n", MAX_LAYERS);
+    fprintf(stderr, "usage: make_moe VOCABULARY.gguf LAYERS OUT.gguf (LAYERS 1 to %d)\n",
+            MAX_LAYERS);
     return 2;
   }
   int rc = fl_gguf_open(&vocab, argv[1], &err);

@@ -32,7 +32,7 @@ static inline void put_scale_min(uint8_t *at, int bits, double s, double parts, 
   put_half(at + 2, sign * middle * s / deviation / parts);
 }
 
-/* Turns random bytes into a block with values of about the deviation s. The scale's sign is drawn by
+/* Turns random bytes into a block with values of about the deviation s. The sign of s is drawn by
  * the caller: the quants of some types have a middle that is not 0, which must not add up. */
 static inline void tame_block(fl_dtype type, uint8_t *b, double s) {
   switch (type) {

@@ -21,8 +21,8 @@ int fl_panels_borrow(fl_panels **out, const fl_kernels *kern, fl_dtype type,
   bool fits = n_parts >= 1 && n_parts <= FL_BORROW_PARTS && n_out[0] > 0;
   if (fits && n_parts > 1) fits = fl_add_size(total, n_out[1], &total);
   if (!fits || !fl_add_size(total, nr - 1, &padded))
-    return fl_fail(err, FL_EINPUT, "a matrix of %zu rows of %zu values is empty or too large", total,
-                   n_in);
+    return fl_fail(err, FL_EINPUT, "a matrix of %zu rows of %zu values is empty or too large",
+                   total, n_in);
   fl_panels *w = fl_calloc(1, sizeof *w);
   if (!w) return fl_fail(err, FL_ENOMEM, "out of memory");
   *w = (fl_panels){ .kern = kern, .form = form, .n_out = total, .n_in = n_in, .nr = nr,
