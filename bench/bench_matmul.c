@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "kernels/blis.h"
 #include "kernels/matmul.h"
+#include "kernels/peak.h"
 
-enum { REPS = 5, PEAK_TILES = 2000, READ_BYTES = 256 << 20 };
+enum { REPS = 5 };
 
 static double now(void) {
   struct timespec t;
@@ -35,66 +35,6 @@ static void fill(float *x, size_t n) {
     s = s * 1664525u + 1013904223u;
     x[i] = (float)(s >> 8) / 0x1p24f - 0.5f;
   }
-}
-
-static void peak_rank(void *ctx, unsigned rank, unsigned n_ranks) {
-  const fl_ukr *u = ctx;
-  (void)rank;
-  (void)n_ranks;
-  float *a = room(u->packmr * FL_KC, sizeof *a), *b = room(u->packnr * FL_KC, sizeof *b);
-  float *c = room(u->mr * u->nr, sizeof *c);
-  for (int i = 0; i < PEAK_TILES; i++) fl_ukr_tile(u, FL_KC, a, b, c, u->nr, true);
-  fl_free(a);
-  fl_free(b);
-  fl_free(c);
-}
-
-/* GFLOP/s of the micro-kernel alone on every thread. */
-static double peak(fl_team *team) {
-  fl_ukr u;
-  fl_ukr_query(&u);
-  double best = 1e30;
-  for (int i = 0; i < REPS; i++) {
-    double t = now();
-    fl_team_run(team, peak_rank, &u);
-    t = now() - t;
-    if (t < best) best = t;
-  }
-  return 2.0 * (double)(u.mr * u.nr * FL_KC * PEAK_TILES) * fl_team_size(team) / best * 1e-9;
-}
-
-typedef struct reader {
-  const uint64_t *data;
-  uint64_t sum[64];
-} reader;
-
-/* One word of every line: what counts is the line's way in. */
-static void read_rank(void *ctx, unsigned rank, unsigned n_ranks) {
-  enum { LINE = 64 / sizeof(uint64_t) };
-  reader *r = ctx;
-  size_t first, end;
-  fl_share(READ_BYTES / 64 / 4, rank, n_ranks, &first, &end);
-  const uint64_t *p = r->data + first * 4 * LINE;
-  uint64_t s[4] = { 0 };
-  for (size_t i = first; i < end; i++, p += 4 * LINE)
-    for (int j = 0; j < 4; j++) s[j] ^= p[j * LINE];
-  r->sum[rank % 64] = s[0] ^ s[1] ^ s[2] ^ s[3];
-}
-
-/* GB/s of a streaming read by every thread. */
-static double bandwidth(fl_team *team) {
-  uint64_t *data = room(READ_BYTES, 1);
-  memset(data, 1, READ_BYTES);
-  reader r = { .data = data };
-  double best = 1e30;
-  for (int i = 0; i < REPS; i++) {
-    double t = now();
-    fl_team_run(team, read_rank, &r);
-    t = now() - t;
-    if (t < best) best = t;
-  }
-  fl_free(data);
-  return READ_BYTES / best * 1e-9;
 }
 
 typedef struct bench {
@@ -174,8 +114,8 @@ int main(int argc, char **argv) {
     return EXIT_FAILURE;
   }
   const fl_kernels *k = fl_kernels_select();
-  b.peak = peak(b.team);
-  b.bandwidth = bandwidth(b.team);
+  b.peak = fl_peak_gflops(b.team);
+  b.bandwidth = fl_peak_read(b.team);
   printf("%s, %u threads: micro-kernel %.1f GFLOP/s, reading %.1f GB/s, few rows exact: %s\n",
          fl_kernels_name(k), fl_team_size(b.team), b.peak, b.bandwidth,
          fl_matmul_probe(k) ? "yes" : "no");

@@ -2,6 +2,7 @@
 dist_man_MANS += \
 	man/flotilla.1 \
 	man/flotilla-ask.1 \
+	man/flotilla-bench.1 \
 	man/flotilla-chat.1 \
 	man/flotilla-eval.1 \
 	man/flotilla-export.1 \

@@ -2,6 +2,7 @@
 cli_tests = \
 	testsuite/cli/help.sh \
 	testsuite/cli/usage.sh \
+	testsuite/cli/bench.sh \
 	testsuite/cli/archive.sh \
 	testsuite/cli/context.sh \
 	testsuite/cli/experts.sh \

@@ -36,7 +36,7 @@ const char *command_nearest(const char *name);
 void command_usage(const command *c); /* on stdout */
 void program_usage(void);             /* on stdout */
 
-extern const command cmd_ask, cmd_chat, cmd_eval, cmd_export, cmd_gate, cmd_help, cmd_import,
-    cmd_index, cmd_info, cmd_serve, cmd_study, cmd_train, cmd_watch;
+extern const command cmd_ask, cmd_bench, cmd_chat, cmd_eval, cmd_export, cmd_gate, cmd_help,
+    cmd_import, cmd_index, cmd_info, cmd_serve, cmd_study, cmd_train, cmd_watch;
 
 #endif

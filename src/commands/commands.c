@@ -8,7 +8,7 @@
 
 const command *const commands[] = { &cmd_train, &cmd_ask,  &cmd_chat, &cmd_serve, &cmd_watch,
                                     &cmd_index, &cmd_eval, &cmd_gate, &cmd_study, &cmd_export,
-                                    &cmd_import, &cmd_info, &cmd_help, NULL };
+                                    &cmd_import, &cmd_info, &cmd_bench, &cmd_help, NULL };
 
 #define COMMON_SPECS                                                                              \
   { .name = "quiet", .letter = 'q', .type = OPT_ON, .offset = offsetof(common_args, quiet),       \

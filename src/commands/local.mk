@@ -2,7 +2,14 @@
 bin_PROGRAMS += flotilla
 flotilla_SOURCES = \
 	src/commands/ask.c src/commands/ask.h \
+	src/commands/bench.h \
+	src/commands/bench_decode.c \
+	src/commands/bench_machine.c \
+	src/commands/bench_peer.c \
+	src/commands/bench_products.c \
+	src/commands/bench_train.c \
 	src/commands/cmd_ask.c \
+	src/commands/cmd_bench.c \
 	src/commands/cmd_chat.c \
 	src/commands/cmd_eval.c \
 	src/commands/cmd_export.c \
@@ -57,3 +64,6 @@ flotilla_SOURCES = \
 flotilla_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
 flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS) $(ARCHIVE_CFLAGS)
 flotilla_LDADD = $(TUI_LIBS) $(EDGE_LIBS) $(BASE_LIBS) $(EDIT_LIBS) $(NCURSES_LIBS)
+
+# What bench --peer torch runs.
+dist_pkgdata_DATA = testsuite/peers/torch_step.py

@@ -7,6 +7,7 @@
  * stride. Callers see `nr` = outputs of a panel, `mr` = rows of a tile, whichever way round it is.
  */
 #include "kernels/blis.h"
+#include "kernels/peak.h"
 
 /* Its header is not clean under our warnings. */
 #pragma GCC diagnostic push
@@ -60,4 +61,13 @@ void fl_ukr_tile(const fl_ukr *u, size_t k, const float *x, const float *w, floa
     fn((dim_t)u->nr, (dim_t)u->mr, (dim_t)k, &one, a, b, &beta, y, 1, (inc_t)ldy, &aux, cntx);
   else
     fn((dim_t)u->mr, (dim_t)u->nr, (dim_t)k, &one, a, b, &beta, y, (inc_t)ldy, 1, &aux, cntx);
+}
+
+void fl_peak_sgemm(unsigned n_threads, float *y, const float *x, const float *w, size_t m, size_t n,
+                   size_t k) {
+  float one = 1.0f, zero = 0.0f;
+  rntm_t rntm = BLIS_RNTM_INITIALIZER;
+  bli_rntm_set_num_threads((dim_t)n_threads, &rntm);
+  bli_sgemm_ex(BLIS_NO_TRANSPOSE, BLIS_TRANSPOSE, (dim_t)m, (dim_t)n, (dim_t)k, &one, (float *)x,
+               (inc_t)k, 1, (float *)w, (inc_t)k, 1, &zero, y, (inc_t)n, 1, NULL, &rntm);
 }

@@ -1,0 +1,83 @@
+/* bench.h - the measurements of `bench`: each part adds figures; bench_<part>.c hold them.
+ *
+ * A part runs ours and the peer's in turns within one run and keeps the best of each, so that a
+ * busy moment of the machine spoils neither more than the other. Inputs are pseudo-random: what the
+ * model says plays no role.
+ */
+#ifndef FL_COMMANDS_BENCH_H
+#define FL_COMMANDS_BENCH_H
+
+#include "base/json.h"
+#include "commands/command.h"
+#include "commands/engine.h"
+#include "model/kv.h"
+#include "model/pass.h"
+
+typedef struct bench_args {
+  common_args common;
+  engine_args engine;
+  opt_list only, peer;
+  size_t reps, doc_rows;
+  bool checkpoint;
+  const char *llama_bench, *torch_step;
+} bench_args;
+
+typedef struct bench {
+  const bench_args *args;
+  engine engine;
+  const fl_hparams *hp;
+  fl_json *rows;       /* the figures so far */
+  double gflops, gbs;  /* what the machine reaches on all threads */
+} bench;
+
+/* One figure. `unit` "s..." is a time, where less is better; anything else a rate. */
+typedef struct bench_figure {
+  const char *part, *unit;
+  char what[64];
+  double value;
+  double share;        /* of the machine's peak; 0: says nothing */
+  const char *peer;    /* NULL: none was asked for */
+  double peer_value;
+} bench_figure;
+
+/* Prints the figure (a line, unless --json) and keeps it for the result. */
+void bench_add(bench *b, const bench_figure *f);
+bool bench_has_peer(const bench *b, const char *name);
+
+typedef struct bench_part {
+  const char *name;
+  int (*run)(bench *b, fl_err *err);
+} bench_part;
+
+/* bench_machine.c */
+int bench_peaks(bench *b, fl_err *err); /* sets gflops and gbs too */
+fl_json *bench_machine_json(const bench *b);
+/* bench_products.c */
+int bench_products(bench *b, fl_err *err);
+/* GFLOP/s of both products with weights of `type` at 512 rows. */
+int bench_product_speed(bench *b, const char *type, double *y, double *dx, fl_err *err);
+/* bench_decode.c */
+int bench_prefill(bench *b, fl_err *err);
+int bench_decode(bench *b, fl_err *err);
+int bench_index(bench *b, fl_err *err);
+int bench_first_token(bench *b, fl_err *err);
+/* bench_train.c */
+int bench_study(bench *b, fl_err *err);
+int bench_step(bench *b, fl_err *err);
+int bench_contention(bench *b, fl_err *err);
+/* bench_peer.c */
+int bench_memory(bench *b, fl_err *err); /* peaks of this program in child processes */
+/* Tokens a second of llama-bench on the same file and threads: n_prompt tokens of prefill, or
+ * n_gen of decoding. */
+int bench_llama(const bench *b, size_t n_prompt, size_t n_gen, double *out, fl_err *err);
+/* Seconds of the same student step by torch, in f32 or bf16. */
+typedef struct bench_shape { size_t rows, prefix, n_sup, n_convs; } bench_shape;
+int bench_torch(const bench *b, const bench_shape *s, const char *type, double *out, fl_err *err);
+
+/* out[n] = pseudo-random token ids. */
+void bench_tokens(const bench *b, int32_t *out, size_t n);
+/* Multiply-adds of one row through all layers, and of one row of the head. */
+double bench_layer_macs(const bench *b);
+double bench_head_macs(const bench *b);
+
+#endif

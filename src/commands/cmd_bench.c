@@ -1,0 +1,173 @@
+/* cmd_bench.c - bench: what the engine reaches on this machine, beside the machine's own limits and
+ * beside other programs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/bench.h"
+#include "commands/report.h"
+#include "commands/signals.h"
+
+static const bench_part parts[] = {
+  { "peaks", bench_peaks },           { "products", bench_products },
+  { "prefill", bench_prefill },       { "decode", bench_decode },
+  { "study", bench_study },           { "step", bench_step },
+  { "memory", bench_memory },         { "index", bench_index },
+  { "contention", bench_contention }, { "first-token", bench_first_token },
+  { NULL, NULL }
+};
+static const char *const peers[] = { "llama.cpp", "torch", "openblas", "blis", NULL };
+
+static const opt_spec specs[] = {
+  { .name = "only", .type = OPT_LIST, .meta = "PART", .offset = offsetof(bench_args, only),
+    .help = "this part alone; repeatable" },
+  { .name = "peer", .type = OPT_LIST, .meta = "NAME", .offset = offsetof(bench_args, peer),
+    .help = "compare with llama.cpp, torch, openblas or blis; repeatable" },
+  { .name = "reps", .type = OPT_COUNT, .meta = "N", .min = 1, .max = 100,
+    .offset = offsetof(bench_args, reps), .help = "repetitions, of which the best counts" },
+  { .name = "document", .type = OPT_COUNT, .meta = "N", .min = 512, .max = 1000000,
+    .offset = offsetof(bench_args, doc_rows), .help = "first-token: tokens of the document" },
+  { .name = "checkpoint", .type = OPT_ON, .offset = offsetof(bench_args, checkpoint),
+    .help = "step: keep only the layers' inputs" },
+  { .name = "llama-bench", .type = OPT_TEXT, .meta = "FILE",
+    .offset = offsetof(bench_args, llama_bench), .help = "llama.cpp's program" },
+  { .name = "torch-step", .type = OPT_TEXT, .meta = "FILE",
+    .offset = offsetof(bench_args, torch_step), .help = "the script that torch runs" },
+  { 0 }
+};
+static const opt_group groups[] = {
+  { "Options", specs, 0 },
+  { "Model", engine_options, offsetof(bench_args, engine) },
+  { "Common options", common_json_options, 0 },
+  { 0 }
+};
+
+static void init(void *args) {
+  bench_args *a = args;
+  a->reps = 3;
+  a->doc_rows = 8000;
+  a->llama_bench = "llama-bench";
+  a->torch_step = FL_PKGDATADIR "/torch_step.py";
+}
+
+static bool listed(const opt_list *l, const char *name) {
+  for (size_t i = 0; i < l->n; i++)
+    if (strcmp(l->v[i], name) == 0) return true;
+  return false;
+}
+
+bool bench_has_peer(const bench *b, const char *name) {
+  return listed(&b->args->peer, name);
+}
+
+static double ratio_of(const bench_figure *f) {
+  if (f->value <= 0 || f->peer_value <= 0) return 0;
+  return f->unit[0] == 's' ? f->peer_value / f->value : f->value / f->peer_value;
+}
+
+void bench_add(bench *b, const bench_figure *f) {
+  fl_json *row = fl_json_object();
+  fl_json_set_str(row, "part", f->part);
+  fl_json_set_str(row, "what", f->what);
+  fl_json_set_num(row, "value", f->value);
+  fl_json_set_str(row, "unit", f->unit);
+  if (f->share > 0) fl_json_set_num(row, "of_peak", f->share);
+  if (f->peer) {
+    fl_json_set_str(row, "peer", f->peer);
+    fl_json_set_num(row, "peer_value", f->peer_value);
+    fl_json_set_num(row, "ratio", ratio_of(f));
+  }
+  fl_json_push(b->rows, row);
+  if (b->args->common.json) return;
+  printf("%-11s  %-34s %10.4g %-14s", f->part, f->what, f->value, f->unit);
+  if (f->share > 0) printf("  %.2f of peak", f->share);
+  if (f->peer) printf("  %s %.4g, ratio %.2f", f->peer, f->peer_value, ratio_of(f));
+  putchar('\n');
+  fflush(stdout);
+}
+
+void bench_tokens(const bench *b, int32_t *out, size_t n) {
+  uint32_t s = 1;
+  for (size_t i = 0; i < n; i++) {
+    s = s * 1664525u + 1013904223u;
+    out[i] = (int32_t)((s >> 8) % b->hp->n_vocab);
+  }
+}
+
+double bench_layer_macs(const bench *b) {
+  const fl_hparams *hp = b->hp;
+  double sum = 0;
+  for (size_t i = 0; i < hp->n_layers; i++) {
+    const fl_layer_hparams *l = &hp->layer[i];
+    const size_t kv = l->kv_from == (int32_t)i ? l->kv_heads : 0;
+    sum += (double)hp->d_model * (double)((2 * l->n_heads + 2 * kv) * l->head_dim + 3 * l->n_ff);
+    if (hp->n_experts > 0)
+      sum += (double)hp->d_model * (double)(3 * hp->n_experts_used * hp->n_ff_expert);
+  }
+  return sum;
+}
+
+double bench_head_macs(const bench *b) {
+  return (double)b->hp->d_model * (double)b->hp->n_vocab;
+}
+
+static int check_names(const bench_args *a, fl_err *err) {
+  for (size_t i = 0; i < a->only.n; i++) {
+    const bench_part *p = parts;
+    while (p->name && strcmp(p->name, a->only.v[i]) != 0) p++;
+    if (!p->name)
+      return fl_fail(err, FL_EUSAGE, "--only %s: no such part; flotilla-bench(1) names them",
+                     a->only.v[i]);
+  }
+  for (size_t i = 0; i < a->peer.n; i++) {
+    const char *const *p = peers;
+    while (*p && strcmp(*p, a->peer.v[i]) != 0) p++;
+    if (!*p)
+      return fl_fail(err, FL_EUSAGE, "--peer %s: give llama.cpp, torch, openblas or blis",
+                     a->peer.v[i]);
+  }
+  return FL_OK;
+}
+
+static int print_json(bench *b, fl_err *err) {
+  fl_json *out = fl_json_object();
+  fl_json_set_str(out, "model", b->args->engine.model);
+  fl_json_set_str(out, "model_hash", fl_model_hash(b->engine.model));
+  fl_json_set(out, "machine", bench_machine_json(b));
+  fl_json_set(out, "figures", b->rows);
+  b->rows = NULL;
+  int rc = report_print(out, true, err);
+  fl_json_free(out);
+  return rc;
+}
+
+static int run(const opt_parsed *p, fl_err *err) {
+  bench_args *a = p->args;
+  if (p->n_operands > 0) a->engine.model = p->operand[0];
+  int rc = check_names(a, err);
+  if (rc == FL_OK && !a->engine.model)
+    rc = fl_fail(err, FL_EUSAGE, "a model is needed: flotilla bench FILE.gguf");
+  if (rc != FL_OK) return rc;
+  bench b = { .args = a, .rows = fl_json_array() };
+  signals_catch();
+  rc = engine_open(&b.engine, &a->engine, NULL, err);
+  if (rc == FL_OK) b.hp = fl_model_hparams(b.engine.model);
+  if (rc == FL_OK) rc = bench_peaks(&b, err);
+  for (const bench_part *q = parts + 1; q->name && rc == FL_OK; q++) {
+    if (a->only.n > 0 && !listed(&a->only, q->name)) continue;
+    if (signals_poll(NULL) != FL_OK) rc = fl_fail(err, FL_EINTR, "stopped");
+    else rc = q->run(&b, err);
+  }
+  if (rc == FL_OK && a->common.json) rc = print_json(&b, err);
+  fl_json_free(b.rows);
+  engine_close(&b.engine);
+  return rc;
+}
+
+const command cmd_bench = { .name = "bench",
+                            .operands = "MODEL",
+                            .summary = "Measures the engine on this machine",
+                            .max_operands = 1,
+                            .groups = groups,
+                            .args_size = sizeof(bench_args),
+                            .init = init,
+                            .run = run };

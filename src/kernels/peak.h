@@ -1,0 +1,19 @@
+/* peak.h - what the machine can do at best, for measurements to be held against. */
+#ifndef FL_KERNELS_PEAK_H
+#define FL_KERNELS_PEAK_H
+
+#include <stddef.h>
+
+#include "kernels/team.h"
+
+/* GFLOP/s of BLIS's micro-kernel on data in the first-level cache, on every thread of the team; the
+ * best of several tries, some 50 ms. 0: no memory. */
+double fl_peak_gflops(fl_team *team);
+/* GB/s of a streaming read by the team: every line of 256 MiB once. 0: no memory. */
+double fl_peak_read(fl_team *team);
+
+/* y [m, n] = x [m, k] . w^T for a plain w [n, k] by BLIS's own bli_sgemm, packing and all. */
+void fl_peak_sgemm(unsigned n_threads, float *y, const float *x, const float *w, size_t m, size_t n,
+                   size_t k);
+
+#endif
