@@ -145,6 +145,9 @@ typedef struct block {
   float *y; /* [R][P * nr], stride ldy */
   size_t ldy;
   bool add; /* y += instead of = */
+  const uint8_t *ahead; /* what to ask memory for meanwhile, of every panel... */
+  size_t ahead_step;    /* ...so many bytes on with every input */
+  size_t ahead_stride;  /* from panel to panel */
 } block;
 
 enum { CHAINS = 20 }; /* R * P * G at most */
@@ -161,6 +164,7 @@ FL_VEC void chain_step(vf *acc, size_t R, size_t PG, const vf *v, const float *x
 /* kind, R, P and G are constants wherever this is inlined (and R, P, G those of b); nr = G * VF. */
 FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const block *b) {
   const size_t nr = G * VF, PG = P * G, stride = b->stride;
+  const uint8_t *ahead = b->ahead;
   vf acc[CHAINS];
 #pragma GCC unroll 20
   for (size_t i = 0; i < R * PG; i++) acc[i] = vf_zero();
@@ -178,6 +182,11 @@ FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const bl
         for (size_t i = 0; i < PG; i++)
           v[i] = value_at(kind, r.base + i / G * stride, nr, r.i + j, u, i % G * VF, a[i]);
         chain_step(acc, R, PG, v, b->x + k + j + u, b->ldx);
+        if (R > 1 || kind == FL_PANEL_I8) {
+#pragma GCC unroll 8
+          for (size_t i = 0; i < P; i++) __builtin_prefetch(ahead + i * b->ahead_stride);
+          ahead += b->ahead_step;
+        }
       }
     k += r.n;
   }
@@ -193,7 +202,8 @@ FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const bl
 /* Panels in flight for R rows of one pass: as many chains as hide a multiply-add's latency and no
  * more than there are registers for. A rest of fewer panels goes one by one. */
 FL_VEC size_t panels_in_flight(fl_panel_kind kind, size_t R, size_t G) {
-  const size_t chains = is_bits(kind) ? 4 : 8; /* taking bits apart takes time too */
+  /* Taking bits apart takes time too, and scales take registers. */
+  const size_t chains = kind >= FL_PANEL_I8 ? 4 : 8;
   size_t p = R == 3 ? 4 / G : chains / (R * G);
   return R > 3 || p == 0 ? 1 : p;
 }
@@ -246,19 +256,33 @@ static size_t pass_rows(size_t left, size_t G) {
 }
 
 /* Whether the rows read a widened copy of each block rather than widen it in every pass: measured. */
-static bool takes_copy(fl_panel_kind kind, size_t m) {
-  return is_bits(kind) ? m > 1 : kind == FL_PANEL_I8 && m > 10;
+static bool takes_copy(const fl_panels *w, size_t m) {
+  if (!w->data) return true; /* borrowed: there are no panels to read */
+  return is_bits(w->form->kind) ? m > 1 : w->form->kind == FL_PANEL_I8 && m > 5;
 }
 
-/* Panels [p, p + n) of all rows: y [m][n * nr]. */
+/* Where the weights after k-block k0 of panel p begin, n panels being in flight. */
+static const uint8_t *after(const fl_panels *w, size_t p, size_t n, size_t k0) {
+  const size_t k = k0 + FL_KC;
+  if (k >= w->n_in) return fl_panel_base(w, p + n < w->n_panels ? p + n : p);
+  return fl_panel_base(w, p) + k / w->form->block * w->form->bytes * w->nr;
+}
+
+/* Panels [p, p + n) of all rows: y [m][n * nr]. Every pass over a k-block asks for its share of the
+ * next one: without that, arithmetic and memory would wait for each other. */
 static void few_group(const fl_few *f, size_t p, size_t n, float *y, float *buf) {
   const fl_panels *w = f->w;
   const fl_panel_form *f32 = fl_panel_form_of(FL_F32);
-  const bool copy = !w->data || takes_copy(w->form->kind, f->m);
+  const bool copy = takes_copy(w, f->m);
   block b = { .form = copy ? f32 : w->form, .P = n, .G = w->nr / VF,
               .panel = copy ? (uint8_t *)buf : fl_panel_base(w, p),
               .stride = copy ? FL_KC * w->nr * sizeof *buf : w->panel_bytes,
               .ldx = f->ldx, .ldy = n * w->nr };
+  const size_t most = rows_at_once(b.G), passes = (f->m + most - 1) / most;
+  if (w->data) {
+    b.ahead_stride = w->panel_bytes;
+    b.ahead_step = w->form->bytes * w->nr / w->form->block / passes;
+  }
   for (size_t k0 = 0; k0 < w->n_in; k0 += FL_KC) {
     const size_t len = w->n_in - k0 < FL_KC ? w->n_in - k0 : FL_KC;
     for (size_t i = 0; copy && i < n; i++)
@@ -266,7 +290,9 @@ static void few_group(const fl_few *f, size_t p, size_t n, float *y, float *buf)
     b.k0 = copy ? 0 : k0;
     b.k1 = b.k0 + len;
     b.add = k0 > 0;
-    for (size_t r = 0; r < f->m; r += b.R) {
+    const uint8_t *next = w->data ? after(w, p, n, k0) : (const uint8_t *)buf;
+    for (size_t r = 0, i = 0; r < f->m; r += b.R, i++) {
+      b.ahead = next + i * b.ahead_step * FL_KC;
       b.R = pass_rows(f->m - r, b.G);
       b.x = f->x + r * f->ldx + (k0 - b.k0);
       b.y = y + r * b.ldy;
@@ -280,7 +306,7 @@ static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
   const size_t nr = f->w->nr;
   /* Passes of up to three rows are all alike (pass_rows), those of more take one panel. */
   const size_t rows = pass_rows(f->m, nr / VF);
-  const fl_panel_kind kind = rows > 1 || !f->w->data ? FL_PANEL_F32 : f->w->form->kind;
+  const fl_panel_kind kind = takes_copy(f->w, f->m) ? FL_PANEL_F32 : f->w->form->kind;
   const size_t in_flight = panels_in_flight(kind, rows, nr / VF);
   for (size_t p = p0; p < p1;) {
     size_t n = p1 - p < in_flight ? 1 : in_flight;

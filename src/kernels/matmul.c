@@ -14,9 +14,15 @@ static void fill_panel(const fl_nest *nest, float *out, float *tmp, size_t unit,
   w->kern->gemv->widen(w, out, w->kern->ukr.packnr, nest->first + unit, k0, len);
 }
 
+static void ahead_panel(const fl_nest *nest, size_t unit, size_t k0, size_t share, size_t shares) {
+  const fl_panels *w = nest->w;
+  if (k0 < w->n_in && nest->first + unit < w->n_panels)
+    fl_panel_ahead(w, nest->first + unit, k0, FL_KC, share, shares);
+}
+
 static fl_nest forward_nest(const fl_panels *w) {
-  return (fl_nest){ .w = w, .k_total = w->n_in, .fill = fill_panel, .unit_tiles = 1,
-                    .along_k = true };
+  return (fl_nest){ .w = w, .k_total = w->n_in, .fill = fill_panel, .ahead = ahead_panel,
+                    .unit_tiles = 1, .along_k = true };
 }
 
 typedef struct few_job {

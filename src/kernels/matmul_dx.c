@@ -31,10 +31,21 @@ static void fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit
   }
 }
 
+/* A share is some whole panels' pieces. */
+static void ahead_turned(const fl_nest *nest, size_t unit, size_t k0, size_t share, size_t shares) {
+  const fl_panels *w = nest->w;
+  const size_t in0 = unit * nest->unit_tiles * w->nr;
+  size_t p0 = (nest->first + k0) / w->nr, p1 = (nest->first + k0 + FL_KC) / w->nr;
+  if (p1 > w->n_panels) p1 = w->n_panels;
+  if (in0 >= w->n_in || p0 >= p1) return;
+  for (size_t p = p0 + (p1 - p0) * share / shares; p < p0 + (p1 - p0) * (share + 1) / shares; p++)
+    fl_panel_ahead(w, p, in0, nest->unit_tiles * w->nr, 0, 1);
+}
+
 /* Units of 32 inputs: whole groups of the types that have their bits in planes. */
 fl_nest fl_matmul_dx_nest(const fl_panels *w) {
   size_t tiles = w->nr < 32 ? 32 / w->nr : 1;
-  return (fl_nest){ .w = w, .k_total = w->n_out, .n = w->n_in, .fill = fill_turned,
+  return (fl_nest){ .w = w, .k_total = w->n_out, .n = w->n_in, .fill = fill_turned, .ahead = ahead_turned,
                     .unit_tiles = tiles, .tmp_floats = tiles * w->nr * w->nr };
 }
 

@@ -122,19 +122,27 @@ static void tile(const fl_ukr *u, size_t len, const float *a, const float *b, fl
     }
 }
 
-/* One k-block of one unit, all of this rank's row tiles of the chunk. */
+/* The unit and the k at which the block after this one begins. */
+typedef struct coming {
+  size_t unit, k0;
+} coming;
+
+/* One k-block of one unit, all of this rank's row tiles of the chunk. The next block's weights are
+ * asked for meanwhile, a part with every tile: reading them costs memory's time otherwise. */
 static void unit_block(const run *r, const share *s, size_t unit, size_t row0, size_t rows,
-                       size_t k0, size_t len, const float *a, float *space) {
+                       size_t k0, size_t len, const float *a, coming next, float *space) {
   const fl_nest *nest = r->nest;
   const fl_ukr *u = &nest->w->kern->ukr;
   float *b = space, *tmp = b + nest->unit_tiles * b_tile(u);
   float *whole = tmp + round_line(nest->tmp_floats);
+  const size_t n_tiles = s->tile1 - s->tile0;
   nest->fill(nest, b, tmp, unit, k0, len);
   for (size_t j = 0; j < nest->unit_tiles; j++) {
     size_t col = (unit * nest->unit_tiles + j) * u->nr;
     if (col >= nest->n) break;
     for (size_t t = s->tile0; t < s->tile1; t++) {
       size_t row = t * u->mr;
+      nest->ahead(nest, next.unit, next.k0, j * n_tiles + t - s->tile0, nest->unit_tiles * n_tiles);
       tile(u, len, a + t * a_tile(u), b + j * b_tile(u), nest->c + (row0 + row) * nest->ldc + col,
            nest->ldc, rows - row, nest->n - col, nest->add || k0 > 0, whole);
     }
@@ -153,11 +161,17 @@ static void run_chunk(const run *r, const share *s, size_t row0, size_t rows, si
   const fl_ukr *u = &r->nest->w->kern->ukr;
   const size_t block_floats = tiles_of(u, rows) * a_tile(u);
   const size_t step = blocks_at_once(r->nest, block_floats) * FL_KC;
-  for (size_t from = 0; from < len; from += step)
+  for (size_t from = 0; from < len; from += step) {
+    const size_t end = len - from < step ? len : from + step;
     for (size_t unit = s->unit0; unit < s->unit1; unit++)
-      for (size_t k = from; k < len && k < from + step; k += FL_KC)
+      for (size_t k = from; k < end; k += FL_KC) {
+        coming next = { unit, k0 + k + FL_KC };
+        if (k + FL_KC >= end) next = (coming){ unit + 1, k0 + from };
+        if (next.unit == s->unit1) next = (coming){ s->unit0, k0 + end };
         unit_block(r, s, unit, row0, rows, k0 + k, len - k < FL_KC ? len - k : FL_KC,
-                   r->a + k / FL_KC * block_floats, space);
+                   r->a + k / FL_KC * block_floats, next, space);
+      }
+  }
 }
 
 static void run_rank(void *ctx, unsigned rank, unsigned n_ranks) {

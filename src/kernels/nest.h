@@ -15,6 +15,10 @@ typedef struct fl_nest fl_nest;
 typedef void fl_nest_fill(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
                           size_t len);
 
+/* Asks memory for part `share` of `shares` of what that fill will read. */
+typedef void fl_nest_ahead(const fl_nest *nest, size_t unit, size_t k0, size_t share,
+                           size_t shares);
+
 struct fl_nest {
   const fl_panels *w;
   const float *a;
@@ -23,6 +27,7 @@ struct fl_nest {
   size_t ldc, n;
   bool add;
   fl_nest_fill *fill;
+  fl_nest_ahead *ahead;
   size_t first;      /* of fill's own: first panel, or first output */
   size_t unit_tiles; /* column tiles that one fill makes */
   size_t tmp_floats; /* fill's own space per thread */

@@ -16,6 +16,7 @@
 #ifndef FL_KERNELS_PANEL_H
 #define FL_KERNELS_PANEL_H
 
+#include "base/mem.h"
 #include "kernels/matmul.h"
 #include "kernels/table.h"
 
@@ -57,6 +58,19 @@ static inline const uint8_t *fl_borrowed_row(const fl_panels *w, size_t o) {
   return o < w->n_first ? w->rows[0] + o * w->row_bytes : w->rows[1] + (o - w->n_first) * w->row_bytes;
 }
 float fl_borrowed_value(const fl_panels *w, size_t o, size_t k);
+
+/* Asks memory for part `share` of `shares` of inputs [k0, k0 + n) of a panel; of borrowed ones for
+ * nothing. */
+static inline void fl_panel_ahead(const fl_panels *w, size_t panel, size_t k0, size_t n,
+                                  size_t share, size_t shares) {
+  if (!w->data) return;
+  if (n > w->n_in - k0) n = w->n_in - k0;
+  const size_t first = k0 / w->form->block * w->form->bytes * w->nr;
+  const size_t lines = n / w->form->block * w->form->bytes * w->nr / FL_ALIGN;
+  const uint8_t *at = fl_panel_base(w, panel) + first;
+  for (size_t i = lines * share / shares; i < lines * (share + 1) / shares; i++)
+    __builtin_prefetch(at + i * FL_ALIGN, 0, 2);
+}
 
 /* One value, in plain C. */
 float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane);

@@ -32,12 +32,21 @@ FL_VEC bool is_bits(fl_panel_kind kind) { return kind >= FL_PANEL_4BIT; }
 /* Inputs that one step of a loop over a run takes: 8 share their bytes in the bit planes. */
 FL_VEC size_t step_of(fl_panel_kind kind) { return is_bits(kind) ? 8 : 1; }
 
+/* Inputs of a block and of a run, where the kind tells them: divisions by constants are cheap. */
+FL_VEC size_t block_of(fl_panel_kind kind, const fl_panel_form *f) {
+  return kind == FL_PANEL_I8 ? 32 : f->block;
+}
+FL_VEC size_t run_of(fl_panel_kind kind, const fl_panel_form *f) {
+  return kind == FL_PANEL_I8 ? 32 : f->run;
+}
+
 /* The run of a panel from input k on, at most up to k1. */
 FL_VEC run run_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_t *panel, size_t nr,
                   size_t k, size_t k1) {
   if (kind <= FL_PANEL_BF16) return (run){ panel, k, k1 - k };
-  size_t i = k % f->block, left = f->run - i % f->run;
-  const uint8_t *at = panel + (k / f->block * f->bytes + f->head) * nr;
+  const size_t n_block = block_of(kind, f), n_run = run_of(kind, f);
+  size_t i = k % n_block, left = n_run - i % n_run;
+  const uint8_t *at = panel + (k / n_block * f->bytes + f->head) * nr;
   if (left > k1 - k) left = k1 - k;
   if (kind == FL_PANEL_I8) return (run){ at, i, left };
   size_t group = kind == FL_PANEL_4BIT ? 16 : kind == FL_PANEL_5BIT ? 20 : 24;
@@ -53,8 +62,8 @@ FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_
                         size_t k, size_t lane) {
   affine a = { vf_zero(), vf_zero() };
   if (kind <= FL_PANEL_BF16) return a;
-  const uint8_t *block = panel + k / f->block * f->bytes * nr;
-  const size_t i = k % f->block / f->run;
+  const uint8_t *block = panel + k / block_of(kind, f) * f->bytes * nr;
+  const size_t i = k % block_of(kind, f) / run_of(kind, f);
   a.scale = half_at(block, lane);
   if (kind == FL_PANEL_I8) return a;
   switch (f->type) {
