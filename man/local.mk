@@ -18,6 +18,7 @@ dist_man_MANS += \
 	man/flotilla-events.5 \
 	man/flotilla-formats.5 \
 	man/flotilla-concepts.7 \
+	man/flotilla-performance.7 \
 	man/flotilla-documents.7 \
 	man/flotilla-models.7 \
 	man/flotilla-evidence.7

@@ -8,7 +8,7 @@
 #include "model/internal.h"
 
 enum {
-  LOSS_ROWS = 64,        /* head rows at a time in the loss: bounds the logits held */
+  LOSS_ROWS = 96,        /* head rows at a time in the loss: bounds the logits held */
   SERIAL_VALUES = 16384  /* below this many values a region is not worth waking threads */
 };
 
