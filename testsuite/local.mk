@@ -22,7 +22,7 @@ include $(srcdir)/testsuite/tui.mk
 
 # Long tests, apart from `check`; 77 says that what a test needs is not there.
 long_tests = testsuite/long/memory.sh testsuite/long/kills.sh testsuite/long/sweep.sh \
-	testsuite/peers/fucina.sh
+	testsuite/long/load.sh testsuite/peers/fucina.sh
 EXTRA_DIST += $(long_tests)
 .PHONY: check-long
 check-long: all
