@@ -10,7 +10,7 @@ train() {
     --max-q 24 --max-a 24 --lr 2e-2 --seed 5 "$1"
 }
 # The event log holds times, the manifest names no other folder than the documents'.
-sums() { (cd "$1" && sha256sum doc-* index* heldout.jsonl | grep -v '\.study\.'); }
+sums() { (cd "$1" && sha256sum doc-* index* heldout.jsonl fleet.json | grep -v '\.study\.'); }
 
 train "$work/alone" || fail "the training without a dashboard failed"
 
