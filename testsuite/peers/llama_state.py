@@ -11,7 +11,7 @@ import xllamacpp
 
 def post(url, body):
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=300) as reply:
+    with urllib.request.urlopen(request, timeout=3600) as reply:
         return json.load(reply)
 
 
