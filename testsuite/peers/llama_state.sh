@@ -1,7 +1,7 @@
 #!/bin/sh
 # Cartridges restored into a slot of a llama.cpp server (the Python package xllamacpp, fetched into a
 # virtual environment in the user's cache): the same greedy answers for 32 tokens, without the rows'
-# text being read again. Families with and without a sliding window.
+# text being read again.
 . "$(dirname "$0")/../cli/lib.sh"
 [ -n "${FLOTILLA_PEERS:-}" ] || { echo 'set FLOTILLA_PEERS=1 to fetch and run llama.cpp'; exit 77; }
 command -v python3 >/dev/null || { echo 'python3 is not installed'; exit 77; }
@@ -42,6 +42,17 @@ for kv in f16 f32; do
     'Who is the foreman at Tulby Mine?' 'What is the depth of Tulby Mine?' \
     'Give a short summary of Tulby Mine.' 'Repeat a sentence about the mine word for word.'
 done
+
+# Other families with random weights: interleaved rotary rows; windows, values that are keys, experts.
+template='--template plain'
+for family in llama gemma3 gemma4-moe; do
+  model=$FIXTURES/tiny/tiny-$family.gguf
+  rm -rf "$work/fleet"
+  # shellcheck disable=SC2086
+  run 0 train "$work/fleet" -m "$model" -d "$docs/mine.md" --p 100 --heldout 0 --rounds 0 -q $template
+  answers f32 'Question: %s\nAnswer:' 'What is it?' 'Tell me about the mine and the town'
+done
+template=
 
 # Real models, widened so that neither program rounds activations; answers that go on for 32 tokens.
 cache=${FLOTILLA_MODEL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/flotilla/models}
