@@ -1,5 +1,5 @@
-/* bench_peer.c - other programs as child processes: llama-bench and torch on the same task, and this
- * program itself, whose peak memory is asked for. */
+/* bench_peer.c - other programs as child processes: llama-bench and torch on the same task, and
+ * this program itself, whose peak memory is asked for. */
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* bench_products.c - products with packed weights of the feed-forward's shape, beside plain f32
- * products by BLIS and OpenBLAS. Copies of the matrix together exceed the caches, as a model does. */
+ * products by BLIS and OpenBLAS. Copies of the matrix together exceed the caches, as a model does.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

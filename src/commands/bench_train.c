@@ -23,7 +23,7 @@ enum {
   CONV_ROWS = PROMPT + ANSWER
 };
 
-/* --- making conversations ----------------------------------------------------------------------- */
+/* --- making conversations --- */
 
 typedef struct maker {
   bench *b;
@@ -114,7 +114,7 @@ int bench_study(bench *b, fl_err *err) {
   return FL_OK;
 }
 
-/* --- the student's step ------------------------------------------------------------------------- */
+/* --- the student's step --- */
 
 typedef struct student {
   bench *b;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""One student step by PyTorch on random weights of a model's shape, for `flotilla bench --peer torch`.
+"""One student step by PyTorch on random weights, for `flotilla bench --peer torch`.
 
-    torch_step.py f32|bf16 ROWS PREFIX SUPERVISED CONVS LAYERS D_MODEL HEADS KV_HEADS HEAD_DIM FF VOCAB
-                  THREADS
+    torch_step.py f32|bf16 ROWS PREFIX SUPERVISED CONVS LAYERS D_MODEL HEADS KV_HEADS HEAD_DIM FF
+                  VOCAB THREADS
 
-The work is that of bench's step: CONVS conversations of ROWS tokens, each behind PREFIX trained key and
-value rows, the last SUPERVISED rows of each through the head, cross-entropy against twenty teacher
-entries a row, the gradient of the prefix rows. Weights are frozen. Prints the seconds of the better of
-two steps, or of one long one, as JSON.
+The work is that of bench's step: CONVS conversations of ROWS tokens, each behind PREFIX trained key
+and value rows, the last SUPERVISED rows of each through the head, cross-entropy against twenty
+teacher entries a row, the gradient of the prefix rows. Weights are frozen. Prints the seconds of the
+better of two steps, or of one long one, as JSON.
 """
 import json
 import sys
@@ -39,11 +39,13 @@ class Layer:
     def forward(self, x, pk, pv, cos, sin, mask, heads, kv, hd):
         n, t, _ = x.shape
         h = rms(x, self.n1)
-        q = rotate(rms(F.linear(h, self.q).view(n, t, heads, hd).transpose(1, 2), self.nq), cos, sin)
+        q = F.linear(h, self.q).view(n, t, heads, hd).transpose(1, 2)
+        q = rotate(rms(q, self.nq), cos, sin)
         k = rotate(rms(F.linear(h, self.k).view(n, t, kv, hd).transpose(1, 2), self.nk), cos, sin)
         v = F.linear(h, self.v).view(n, t, kv, hd).transpose(1, 2)
-        k = torch.cat((pk.to(x.dtype).expand(n, -1, -1, -1), k), 2).repeat_interleave(heads // kv, 1)
-        v = torch.cat((pv.to(x.dtype).expand(n, -1, -1, -1), v), 2).repeat_interleave(heads // kv, 1)
+        pk, pv = (r.to(x.dtype).expand(n, -1, -1, -1) for r in (pk, pv))
+        k = torch.cat((pk, k), 2).repeat_interleave(heads // kv, 1)
+        v = torch.cat((pv, v), 2).repeat_interleave(heads // kv, 1)
         a = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         x = x + F.linear(a.transpose(1, 2).reshape(n, t, heads * hd), self.o)
         h = rms(x, self.n2)
@@ -61,7 +63,8 @@ def main():
     pv = [torch.randn(1, kv, prefix, hd, requires_grad=True) for _ in layers]
     tokens = torch.randint(vocab, (n, rows))
     ids, prob = torch.randint(vocab, (n, sup, 20)), torch.full((n, sup, 20), 0.95 / 20)
-    angle = torch.arange(prefix, prefix + rows)[:, None] * 1e6 ** (-torch.arange(hd // 2) / (hd // 2))
+    frequency = 1e6 ** (-torch.arange(hd // 2) / (hd // 2))
+    angle = torch.arange(prefix, prefix + rows)[:, None] * frequency
     cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
     mask = torch.ones(rows, prefix + rows, dtype=torch.bool).tril(prefix)
     best = None
