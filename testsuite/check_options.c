@@ -17,7 +17,7 @@ START_TEST(defaults_are_those_of_the_manual) {
   ck_assert_uint_eq(o.p, 256);
   ck_assert_uint_eq(o.budget, 4);
   ck_assert_double_eq(o.lr, 2e-3);
-  ck_assert_double_eq(o.p_iso, 0.75);
+  ck_assert_double_eq(o.p_iso, 0.5);
   ck_assert_uint_eq(o.max_a, 192);
 }
 END_TEST

@@ -60,7 +60,7 @@ enum { N_FLAGS = sizeof flags / sizeof flags[0] };
 void fl_train_options_default(fl_train_options *o) {
   *o = (fl_train_options){
     .p = 256, .frozen = 1, .budget = 4, .rotate_every = 10, .evict_frac = 0.5, .warmup = 8,
-    .p_iso = 0.75, .distract_max = 3, .rounds = 20, .accum = 4, .lr = 2e-3, .chunk_min = 256,
+    .p_iso = 0.5, .distract_max = 3, .rounds = 20, .accum = 4, .lr = 2e-3, .chunk_min = 256,
     .chunk_max = 512, .top_k = 20, .top_mass = 0.99, .max_q = 64, .max_a = 192, .turns = 1,
     .seed = 42,
     .embed_chunk = 256, .replay = 1, .save_every = 5, .eval_every = 10, .heldout = 1, .pack = true,
