@@ -15,7 +15,7 @@ import urllib.parse
 faults = []
 
 
-def dial(url, timeout=30):
+def dial(url, timeout=120):
     s = socket.create_connection((url.hostname, url.port), timeout)
     s.settimeout(timeout)
     return s
