@@ -161,6 +161,7 @@ static bool set_doc_ours(const fl_mdoc *d, fl_json *ours) {
          fl_json_set_bool(ours, "resident", d->resident) &&
          fl_json_set_bool(ours, "marked", d->marked) &&
          fl_json_set_str(ours, "study_file", text_or_empty(d->study_file)) &&
+         fl_json_set_u64(ours, "kept", d->kept) &&
          set_new(ours, "coverage", coverage_json(&d->coverage)) && add_copies(ours, d->extra_ours);
 }
 

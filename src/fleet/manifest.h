@@ -32,6 +32,7 @@ typedef struct fl_mdoc {
   char *cart_file;         /* plain file names in the fleet's folder */
   char *opt_file;          /* moments; the file may be missing */
   char *study_file;        /* kept conversations; NULL: none */
+  uint64_t kept;           /* conversations in it; 0: not known */
   uint64_t tokens, rows;   /* rows 0: not known yet */
   uint64_t steps;          /* optimizer steps since birth */
   uint64_t targeted, made; /* rounds as the target; conversations planned so far */

@@ -14,7 +14,8 @@ enum { MAX_MANIFEST_BYTES = 1 << 30 };
 static const char *const known_members[] = { "name", "cart_file", "opt_file", "tokens", "steps",
                                              "flotilla", NULL };
 static const char *const known_ours[] = { "id", "hash", "rows", "targeted", "made", "born",
-                                          "resident", "marked", "study_file", "coverage", NULL };
+                                          "resident", "marked", "study_file", "kept", "coverage",
+                                          NULL };
 
 typedef struct reader {
   const char *path;
@@ -70,6 +71,8 @@ static int read_doc_ours(const reader *r, const fl_json *o, fl_mdoc *d) {
   if (rc == FL_OK) rc = need_u64(r, o, "targeted", exact, &d->targeted);
   if (rc == FL_OK) rc = need_u64(r, o, "made", UINT32_MAX, &d->made);
   if (rc == FL_OK) rc = maybe_file(r, o, "study_file", &d->study_file);
+  if (rc == FL_OK && fl_json_get(o, "kept") != NULL)
+    rc = need_u64(r, o, "kept", UINT32_MAX, &d->kept);
   if (rc != FL_OK) return rc;
   d->id = (uint32_t)id;
   if (!fl_json_get_bool(o, "born", &d->born) || !fl_json_get_bool(o, "resident", &d->resident) ||
@@ -267,11 +270,10 @@ int fl_manifest_parse(fl_manifest *out, const char *text, size_t len, const char
                       fl_err *err) {
   reader r = { path, err };
   fl_manifest m = { 0 };
-  int rc = fl_json_parse(&m.root, text, len, err);
-  if (rc != FL_OK) {
-    fl_err_prefix(err, "%s", path);
-    return rc;
-  }
+  fl_err why = { 0 };
+  int rc = fl_json_parse(&m.root, text, len, &why);
+  if (rc == FL_EINPUT) return bad(&r, why.text);
+  if (rc != FL_OK) return oom(&r);
   rc = fl_json_is_obj(m.root) ? read_all(&r, &m) : bad(&r, "no object");
   if (rc == FL_OK && !fl_json_set(m.root, "docs", fl_json_array())) rc = oom(&r);
   if (rc == FL_OK) fl_manifest_note_saved(&m);

@@ -44,7 +44,7 @@ static int start_over(fl_fleet *f, fl_mdoc *d, const char *hash, uint64_t tokens
     return oom(f, err);
   fl_coverage_release(&d->coverage);
   d->tokens = tokens;
-  d->rows = d->steps = d->targeted = d->made = 0;
+  d->rows = d->steps = d->targeted = d->made = d->kept = 0;
   d->born = false;
   f->unsaved = true;
   return FL_OK;

@@ -72,7 +72,15 @@ static int load_kept(fl_resident *s, const fl_fleet *f, const fl_mdoc *d,
   if (d->study_file == NULL) return FL_OK;
   char *path = fl_fs_join(f->dir, d->study_file);
   if (path == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", d->name);
-  int rc = fl_kept_read(&s->kept, path, limits, err);
+  fl_err why = { 0 };
+  int rc = fl_kept_read(&s->kept, path, limits, &why);
+  if (rc == FL_OK && s->kept.n == 0)
+    rc = fl_fail(&why, FL_EINPUT, "%s: holds no conversation; restore it", path);
+  else if (rc == FL_OK && d->kept > 0 && s->kept.n != d->kept)
+    rc = fl_fail(&why, FL_EINPUT, "%s: holds %zu conversations where the manifest says %llu; "
+                 "restore it", path, s->kept.n, (unsigned long long)d->kept);
+  if (rc == FL_EINPUT) fl_fail(err, rc, "%s, or train with --redo %s", why.text, d->name);
+  else if (rc != FL_OK && err != NULL) *err = why;
   fl_free(path);
   return rc;
 }
@@ -155,6 +163,7 @@ static int save_kept(fl_resident *s, fl_fleet *f, fl_commit *c, fl_err *err) {
   if (rc == FL_OK) {
     fl_free(d->study_file);
     d->study_file = name;
+    d->kept = s->kept.n;
     name = NULL;
   }
   fl_free(name);

@@ -99,6 +99,21 @@ says "$err" 'saved'
 run 0 info "$work/long" && says "$out" '^rounds +[1-9]'
 run 0 train "$work/long" --resume --rounds 1
 
+# Kept conversations: none, a part of a line, whole lines that are missing.
+# shellcheck disable=SC2086
+run 0 train "$work/kept2" -m "$model" -d "$work/docs/mine.md" $small --accum 3 --replay 2 --rounds 2 -q
+for study in "$work/kept2"/*.study.jsonl; do
+  cp "$study" "$work/whole"
+  for lines in 0 1; do
+    head -n $lines "$work/whole" >"$study"
+    run 4 train "$work/kept2" --resume --rounds 1 && says "$err" 'study\.jsonl.*--redo' && one_sentence
+  done
+  head -c 300 "$work/whole" >"$study"
+  run 4 train "$work/kept2" --resume --rounds 1 && says "$err" 'study\.jsonl: line 1.*--redo' && one_sentence
+  cp "$work/whole" "$study"
+done
+run 0 train "$work/kept2" --resume --rounds 1 -q
+
 # A full disk: an error that says so, and the last generation stays whole.
 if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=700k none "$work/small" 2>/dev/null; then
   trap 'umount "$work/small"; rm -rf "$work"' EXIT
