@@ -59,6 +59,10 @@ static bool is(const char *mode, const char *name) { return strcmp(mode, name) =
 
 /* One character as an entry; a second alternative behind the first. */
 static void entry(FILE *f, const char *mode, char c, bool first) {
+  if (is(mode, "nameless") && c == 'F') { /* half of a character, say */
+    fprintf(f, ",{\"token\":\"\",\"logprob\":-0.25,\"bytes\":null,\"top_logprobs\":[]}");
+    return;
+  }
   const char *token = is(mode, "wrongtoken") ? "\\u2603snow" : NULL;
   char own[2] = { c, '\0' };
   double p = is(mode, "badprob") ? 5 : -0.25;

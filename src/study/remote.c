@@ -277,7 +277,8 @@ static int take_request(maker *mk, size_t i) {
 }
 
 /* Tokens of the answer and the teacher's rows, from the reply or from here. */
-static int answer_tokens(maker *mk, item *it, const fl_reply_text *r, fl_ids *ids, int32_t *stop) {
+static int answer_tokens(maker *mk, item *it, const fl_reply_text *r, fl_ids *ids, int32_t *stop,
+                         fl_err *err) {
   const fl_model *m = mk->r->m;
   const int32_t end = fl_chat_end_of_turn(fl_model_template(m), fl_model_tokenizer(m));
   const int32_t usual = end >= 0 ? end : fl_tokenizer_eos(fl_model_tokenizer(m));
@@ -287,13 +288,13 @@ static int answer_tokens(maker *mk, item *it, const fl_reply_text *r, fl_ids *id
     size_t len;
     const char *chunk = chunk_of(it, &len);
     *stop = usual;
-    rc = fl_tokenize(fl_model_tokenizer(m), ids, r->text, r->len, FL_TOK_CONTINUE, mk->err);
+    rc = fl_tokenize(fl_model_tokenizer(m), ids, r->text, r->len, FL_TOK_CONTINUE, err);
     if (rc == FL_OK && ids->len > 0 && ids->len <= mk->o->max_a)
       rc = fl_teach_here(&it->room, &it->prompt, ids, chunk, len, mk->o, mk->pass, mk->pool,
-                         mk->err);
+                         err);
     return rc;
   }
-  rc = fl_reply_text_tokens(ids, &it->room, stop, r, mk->r->spellings, m, mk->o->top_mass, mk->err);
+  rc = fl_reply_text_tokens(ids, &it->room, stop, r, mk->r->spellings, m, mk->o->top_mass, err);
   /* Servers that leave the end out of their list: it was taken, so it is sure. */
   if (rc == FL_OK && *stop < 0 && r->stopped) {
     *stop = usual;
@@ -331,8 +332,15 @@ static int take_answer(maker *mk, size_t i, fl_conv *out) {
   fl_bot_text text = { 0 };
   int32_t stop = -1;
   int rc;
+  fl_err why_not = { 0 };
   if (!read_reply(mk, i, &r, &rc)) return rc;
-  rc = answer_tokens(mk, it, &r, &ids, &stop);
+  rc = answer_tokens(mk, it, &r, &ids, &stop, &why_not);
+  if (rc == FL_EFAIL) {
+    unusable(mk, it, why_not.text);
+    rc = FL_OK;
+    goto done;
+  }
+  if (rc != FL_OK) fl_fail(mk->err, rc, "%s", why_not.text);
   if (rc == FL_OK) rc = fl_bot_text_read(&text, fl_model_tokenizer(mk->r->m), &ids, mk->err);
   if (rc == FL_OK) {
     fl_reject why = judge(&ids, &text, !r.stopped, mk->o->max_a);
@@ -343,6 +351,7 @@ static int take_answer(maker *mk, size_t i, fl_conv *out) {
     if (why == FL_REJECT_NOT) rc = hand_out(mk, it, &ids, stop, &text, out);
     else refuse(mk, it, text.text, why, "answer");
   }
+done:
   fl_free(text.text);
   fl_ids_release(&ids);
   fl_reply_text_release(&r);

@@ -168,13 +168,10 @@ static int32_t end_id(const fl_model *m) {
   return end >= 0 ? end : fl_tokenizer_eos(fl_model_tokenizer(m));
 }
 
-/* The id of an entry: the server's own where it gives one that is spelled so here. -1: none. Some
- * servers spell control tokens as nothing; the one to be met in an answer is its end. */
-static int32_t token_id(const fl_json *entry, const fl_spellings *s, int32_t end,
-                        fl_buf *scratch) {
+/* The id of an entry: the server's own where it gives one that is spelled so here. -1: none. */
+static int32_t token_id(const fl_json *entry, const fl_spellings *s, fl_buf *scratch) {
   uint64_t given;
   if (!token_bytes(scratch, entry)) return -1;
-  if (scratch->len == 0 && !fl_json_get(entry, "id")) return end;
   const char *bytes = scratch->data ? scratch->data : "";
   if (fl_json_get_u64(entry, "id", &given)) {
     if (given >= s->n) return -1;
@@ -208,15 +205,20 @@ static void add_entry(fl_target_room *r, int32_t id, double p) {
 /* The entries of one token, likeliest first as servers give them, up to the mass. Alternatives that
  * are not in the vocabulary are left out. False when nothing is left or probabilities exceed 1. */
 static bool add_row(fl_target_room *room, const fl_json *entry, int32_t own, const fl_spellings *s,
-                    int32_t end, double mass, fl_buf *scratch) {
+                    double mass, fl_buf *scratch) {
   const fl_json *top = fl_json_get(entry, "top_logprobs");
   double sum = 0, p;
   if (room->n_rows == room->max_rows) return false;
   room->count[room->n_rows] = 0;
+  if (token_bytes(scratch, entry) && scratch->len == 0) { /* nor is it spelled in the list */
+    if (!probability(entry, &sum)) return false;
+    add_entry(room, own, sum);
+  }
   if (top && fl_json_is_arr(top))
     for (const fl_json *e = fl_json_first(top); e && sum < mass; e = fl_json_next(e)) {
       if (!probability(e, &p)) return false;
-      int32_t id = token_id(e, s, end, scratch);
+      int32_t id = token_id(e, s, scratch);
+      if (scratch->len == 0 && id < 0) continue;
       if (id >= 0) add_entry(room, id, p);
       sum += p;
     }
@@ -245,7 +247,6 @@ static int foreign(const fl_buf *bytes, fl_err *err) {
 int fl_reply_text_tokens(fl_ids *ids, fl_target_room *room, int32_t *stop, const fl_reply_text *r,
                     const fl_spellings *s, const fl_model *m, double mass, fl_err *err) {
   fl_buf scratch = { 0 }, spelled = { 0 };
-  const int32_t end = end_id(m);
   int rc = FL_OK;
   *stop = -1;
   if (!r->logprobs || fl_json_len(r->logprobs) == 0)
@@ -253,10 +254,14 @@ int fl_reply_text_tokens(fl_ids *ids, fl_target_room *room, int32_t *stop, const
                  "local");
   for (const fl_json *e = r->logprobs ? fl_json_first(r->logprobs) : NULL; e && rc == FL_OK;
        e = fl_json_next(e)) {
-    int32_t id = *stop < 0 ? token_id(e, s, end, &scratch) : -1;
-    if (id < 0) {
+    int32_t id = token_id(e, s, &scratch);
+    bool nameless = id < 0 && token_bytes(&scratch, e) && scratch.len == 0;
+    if (nameless && r->stopped && !fl_json_next(e)) id = end_id(m);
+    if (*stop >= 0 || (nameless && id < 0)) {
+      rc = fl_fail(err, FL_EFAIL, "a reply with a token that has no spelling");
+    } else if (id < 0) {
       rc = foreign(&scratch, err);
-    } else if (!add_row(room, e, id, s, end, mass, &scratch)) {
+    } else if (!add_row(room, e, id, s, mass, &scratch)) {
       rc = fl_fail(err, FL_EINPUT, "a reply with probabilities that are none, or too many tokens");
     } else if (fl_chat_stops(fl_model_template(m), s->t, id)) {
       *stop = id;

@@ -26,7 +26,9 @@ int fl_reply_text_read(fl_reply_text *out, const fl_buf *reply, fl_err *err);
 void fl_reply_text_release(fl_reply_text *r);
 
 /* The tokens of an answer and the teacher's rows for them. *stop is the end token that the reply
- * lists, with its row, or -1. FL_EINPUT: not this vocabulary's tokens, or no probabilities. */
+ * lists, with its row, or -1. Some servers spell control tokens, and parts of characters, as
+ * nothing: the last one of an answer that stopped by itself is its end; with another the answer is
+ * of no use, FL_EFAIL. FL_EINPUT: not this vocabulary's tokens, or no probabilities. */
 int fl_reply_text_tokens(fl_ids *ids, fl_target_room *room, int32_t *stop, const fl_reply_text *r,
                     const fl_spellings *s, const fl_model *m, double mass, fl_err *err);
 

@@ -55,6 +55,9 @@ make 0 && made 4
 checks=$((checks + 1))
 sed 's/,[^,]*,[^,]*\]\]}$/]]}/' "$work/made" | cmp -s - "$work/first" && fail 'the end is not in the list'
 grep -Eq ',[0-9]+,0\.606530666\]|,0\.606530666,[0-9]+,0\.36787945' "$work/made" || fail 'the end is not exp(-0.5)'
+against nameless
+make 1 && says "$err" 'no spelling' && one_sentence
+make 0 --teacher local && made 4
 against noprobs
 make 4 && says "$err" '--teacher local' && one_sentence
 make 0 --teacher local && made 4

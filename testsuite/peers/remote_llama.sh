@@ -22,7 +22,7 @@ if [ -z "$url" ]; then
   done
 fi
 
-make="study -m $model -d $docs --count 64 --chunk-min 64 --chunk-max 160 --in-flight 4 --generator $url"
+make="study -m $model -d $docs --count 32 --chunk-min 64 --chunk-max 160 --in-flight 4 --generator $url"
 # shellcheck disable=SC2086
 {
 run 0 $make -o "$work/there.jsonl" -q
