@@ -52,4 +52,5 @@ KERNELS_LIBS = src/libflkernels.a $(kernels_isa_libs) $(BLIS_LIBS) $(FORMATS_LIB
 noinst_PROGRAMS += bench/bench_matmul
 bench_bench_matmul_SOURCES = bench/bench_matmul.c
 bench_bench_matmul_LDADD = $(KERNELS_LIBS) $(BASE_LIBS)
-EXTRA_DIST += bench/README bench/results/epyc-zen3-2-threads.json
+EXTRA_DIST += bench/README bench/results/epyc-zen3-1-thread.json \
+	bench/results/epyc-zen3-2-threads.json
