@@ -81,7 +81,8 @@ assert client.models.retrieve(name).owned_by == "flotilla"
 
 # errors become the package's exceptions
 raises(openai.BadRequestError, 400, lambda: chat(temperature=3), param="temperature")
-raises(openai.BadRequestError, 400, lambda: chat(logit_bias={"1": 5}), param="logit_bias")
+raises(openai.BadRequestError, 400, lambda: chat(logit_bias={"x": 5}), param="logit_bias")
+assert chat(logit_bias={"1": 5}, presence_penalty=0.5).choices[0].message.role == "assistant"
 raises(openai.BadRequestError, 400, lambda: chat(n=2), param="n")
 raises(openai.BadRequestError, 400, lambda: chat(response_format={"type": "json_object"}),
        param="response_format")
