@@ -60,10 +60,11 @@ static size_t count_kind(const event_list *l, const char *kind) {
 static const struct { const char *kind; const char *members[24]; } schema[] = {
   { "run", { "cmd", "version", "pid", "resumed", "model", "model_name", "model_hash", "fleet",
              "threads", "isa", "kernel", "host", "cpus", "mem_bytes", "seed", "rounds", "round0",
-             "docs", "budget", "flags" } },
+             "docs", "budget", "peak_gflops", "flags" } },
   { "doc", { "doc", "name", "tokens", "rows", "steps", "resident", "state", "hash" } },
   { "round", { "round", "doc", "loss", "lr", "grad_norm", "tokens", "rows", "parts", "steps",
-               "seconds", "gen_s", "teacher_s", "student_s", "opt_s", "io_s", "gen_tokens", "rss",
+               "seconds", "gen_s", "teacher_s", "student_s", "opt_s", "io_s", "gflop", "gbyte",
+               "gen_tokens", "rss",
                "peak_rss", "resident_bytes", "resident" } },
   { "study", { "doc", "round", "conv", "kind", "first", "end", "request" } },
   { "rotate", { "round", "out", "in" } },

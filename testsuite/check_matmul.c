@@ -475,6 +475,31 @@ START_TEST(no_rows_no_writes) {
 }
 END_TEST
 
+START_TEST(work_is_counted) {
+  enum { M = 5, N_OUT = 70, N_IN = 48 };
+  fl_team *team;
+  fl_panels *p;
+  float data[N_OUT * N_IN] = { 0 }, x[M * N_OUT] = { 0 }, y[M * N_OUT];
+  const void *const rows[] = { data };
+  ck_assert_int_eq(fl_team_new(&team, 2, NULL), FL_OK);
+  ck_assert_int_eq(fl_panels_pack(&p, fl_kernels_select(), team, FL_F32, rows,
+                                  (size_t[]){ N_OUT }, 1, N_IN, NULL), FL_OK);
+  void *scratch = fl_aligned_calloc(1, fl_matmul_scratch(p, team, M));
+  fl_matmul(p, team, y, N_OUT, x, N_IN, M, scratch);
+  fl_work w = fl_team_work(team);
+  ck_assert_double_eq(w.flop, 2.0 * M * N_OUT * N_IN);
+  ck_assert_double_eq(w.bytes, (double)fl_panels_bytes(p));
+  fl_matmul_dx(p, team, y, N_IN, x, N_OUT, M, false, scratch);
+  fl_matmul(p, NULL, y, N_OUT, x, N_IN, M, scratch);
+  w = fl_team_work(team);
+  ck_assert_double_eq(w.flop, 4.0 * M * N_OUT * N_IN);
+  ck_assert_double_eq(w.bytes, 2.0 * (double)fl_panels_bytes(p));
+  fl_free(scratch);
+  fl_panels_free(p);
+  fl_team_free(team);
+}
+END_TEST
+
 START_TEST(machine_is_named) {
   unsetenv("FLOTILLA_ISA");
   const fl_kernels *best = fl_kernels_select();
@@ -534,6 +559,7 @@ Suite *suite_matmul(void) {
   tcase_add_loop_test(core, probe_tells, 0, N_ISAS);
   tcase_add_loop_test(core, rows_come_back, 0, N_TYPES);
   tcase_add_test(core, machine_is_named);
+  tcase_add_test(core, work_is_counted);
   tcase_set_timeout(core, 120);
   suite_add_tcase(s, core);
   TCase *limits = tcase_create("limits");

@@ -179,6 +179,7 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   round_t r = { .t = t, .number = t->f->m.rounds + 1, .n = t->f->opts.accum };
   fl_round_report rep = { 0 };
   double began = fl_now_s();
+  const fl_work before = fl_team_work(t->f->team);
   if (r.n > t->max_convs) r.n = t->max_convs;
   int rc = choose_target(&r, err);
   if (rc == FL_OK) rc = round_alloc(&r, err);
@@ -200,6 +201,8 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   rep.study = r.stats;
   rc = take_effect(&r, err);
   rep.seconds = fl_now_s() - began;
+  const fl_work after = fl_team_work(t->f->team);
+  rep.work = (fl_work){ after.flop - before.flop, after.bytes - before.bytes };
   if (rc == FL_OK) fl_log_round(t, &rep);
 done:
   round_release(&r);

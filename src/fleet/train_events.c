@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "fleet/options.h"
 #include "fleet/trainer.h"
+#include "kernels/peak.h"
 
 static void raw(fl_event *e, const char *key, fl_buf *b) {
   if (!b->oom) fl_event_raw(e, key, b->len > 0 ? b->data : "[]");
@@ -58,6 +59,7 @@ void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total) {
   fl_event_str(&e, "isa", fl_kernels_isa(k));
   fl_event_str(&e, "kernel", fl_kernels_name(k));
   machine(&e);
+  fl_event_num(&e, "peak_gflops", fl_peak_gflops(f->team));
   fl_event_int(&e, "seed", (int64_t)f->opts.seed);
   fl_event_int(&e, "rounds", (int64_t)rounds_total);
   fl_event_int(&e, "round0", (int64_t)f->m.rounds);
@@ -152,6 +154,8 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_event_num(&e, "student_s", r->step.student_s);
   fl_event_num(&e, "opt_s", r->step.opt_s);
   fl_event_num(&e, "io_s", t->io_s);
+  fl_event_num(&e, "gflop", r->work.flop * 1e-9);
+  fl_event_num(&e, "gbyte", r->work.bytes * 1e-9);
   fl_event_int(&e, "gen_tokens", (int64_t)r->study.gen_tokens);
   fl_event_int(&e, "rejected", (int64_t)r->study.rejected);
   fl_event_int(&e, "skipped", (int64_t)r->study.skipped);

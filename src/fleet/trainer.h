@@ -18,6 +18,7 @@
 #include "fleet/heldout.h"
 #include "fleet/residency.h"
 #include "fleet/state.h"
+#include "kernels/team.h"
 
 struct fl_trainer {
   fl_fleet *f;
@@ -73,6 +74,7 @@ typedef struct fl_round_report {
   fl_step_result step;
   fl_study_stats study;
   double lr, seconds;
+  fl_work work;                /* of the matrix products */
 } fl_round_report;
 void fl_log_docs(const fl_trainer *t);
 void fl_log_doc(const fl_fleet *f, size_t i, const char *state);

@@ -43,6 +43,7 @@ static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
 void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, const float *x,
                     size_t ldx, size_t m, size_t out0, size_t n, void *scratch) {
   if (m == 0 || n == 0) return;
+  fl_nest_count(w, team, m, n);
   team = fl_team_for(team, m, n, w->n_in);
   if (m <= FL_FEW_ROWS && w->kern->few_rows_exact) {
     few_job job = { .f = { .w = w, .x = x, .ldx = ldx, .m = m, .y = y, .ldy = ldy, .out0 = out0,

@@ -52,6 +52,7 @@ fl_nest fl_matmul_dx_nest(const fl_panels *w) {
 void fl_matmul_dx_cols(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
                        size_t lddy, size_t m, size_t out0, size_t n, bool add, void *scratch) {
   if (m == 0 || n == 0) return;
+  fl_nest_count(w, team, m, n);
   fl_nest nest = fl_matmul_dx_nest(w);
   nest.a = dy;
   nest.lda = lddy;

@@ -198,3 +198,9 @@ void fl_nest_run(const fl_nest *nest, fl_team *team, void *scratch) {
   r.thread = r.a + a_floats(nest, nest->m);
   fl_team_run(team, run_rank, &r);
 }
+
+void fl_nest_count(const fl_panels *w, fl_team *team, size_t m, size_t n) {
+  const double part = (double)n / (double)w->n_out;
+  fl_team_count(team, 2.0 * (double)m * (double)n * (double)w->n_in,
+                part * (double)fl_panels_bytes(w));
+}

@@ -41,6 +41,8 @@ void fl_nest_run(const fl_nest *nest, fl_team *team, void *scratch);
 
 /* The nest of dX with this matrix, operands unset (matmul_dx.c). */
 fl_nest fl_matmul_dx_nest(const fl_panels *w);
+/* Counts the product of m rows with n of the outputs as the team's work. */
+void fl_nest_count(const fl_panels *w, fl_team *team, size_t m, size_t n);
 
 /* `team`, or NULL where the product is so small that waking the team takes longer than it saves. */
 fl_team *fl_team_for(fl_team *team, size_t m, size_t n, size_t k);

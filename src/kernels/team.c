@@ -48,6 +48,7 @@ struct fl_team {
   void *ctx;
   bool stop;
   unsigned n, n_started, spins;
+  fl_work work; /* the caller's alone */
   worker *workers; /* [n - 1], rank i + 1 */
 };
 
@@ -173,6 +174,14 @@ void fl_team_free(fl_team *t) {
 }
 
 unsigned fl_team_size(const fl_team *t) { return t ? t->n : 1; }
+
+void fl_team_count(fl_team *t, double flop, double bytes) {
+  if (!t) return;
+  t->work.flop += flop;
+  t->work.bytes += bytes;
+}
+
+fl_work fl_team_work(const fl_team *t) { return t ? t->work : (fl_work){ 0 }; }
 
 void fl_team_run(fl_team *t, fl_team_fn *fn, void *ctx) {
   if (!t || t->n == 1) {

@@ -24,6 +24,14 @@ void fl_team_run(fl_team *t, fl_team_fn *fn, void *ctx);
 /* Waits inside fn until every rank has arrived. */
 void fl_team_barrier(fl_team *t);
 
+/* Work that a team was given since its birth: what the matrix products, by far the most of it,
+ * multiply (a multiply-add counts two) and read of weights. */
+typedef struct fl_work {
+  double flop, bytes;
+} fl_work;
+void fl_team_count(fl_team *t, double flop, double bytes); /* by its caller, outside fn; NULL: none */
+fl_work fl_team_work(const fl_team *t);
+
 /* [*first, *end) = the rank's share of n items, contiguous, sizes differing by at most one. */
 static inline void fl_share(size_t n, unsigned rank, unsigned n_ranks, size_t *first, size_t *end) {
   size_t base = n / n_ranks, extra = n % n_ranks;

@@ -55,17 +55,19 @@ done
 template=
 
 # Real models, widened so that neither program rounds activations; answers that go on for 32 tokens.
+# The server reads everything again where the rows are not more than the window, 512 in the second.
+cat "$docs/mine.md" "$docs/library.md" >"$work/mine.md"
 cache=${FLOTILLA_MODEL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/flotilla/models}
-real() { # FILE TURN
+real() { # FILE ROWS TURN
   [ -f "$cache/$1" ] || { echo "$1 is not in $cache: left out (testsuite/fetch-models)"; return; }
   rm -rf "$work/fleet" "$work/model.gguf"
   model=$work/model.gguf
   run 0 export -m "$cache/$1" --to f32 -o "$model"
   # shellcheck disable=SC2086
-  run 0 train "$work/fleet" -m "$model" -d "$docs/mine.md" --p 96 --heldout 0 --rounds 0 -q $template
-  answers f16 "$2" 'Write a long story about Tulby Mine.' 'Explain how a mine is worked, step by step.'
+  run 0 train "$work/fleet" -m "$model" -d "$work/mine.md" --p "$2" --heldout 0 --rounds 0 -q $template
+  answers f16 "$3" 'Write a long story about Tulby Mine.' 'Explain how a mine is worked, step by step.'
 }
-real smollm2-135m-instruct-q4_1.gguf '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n'
+real smollm2-135m-instruct-q4_1.gguf 96 '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n'
 template='--template plain'
-real gemma3-270m-q4_k_m.gguf 'Question: %s\nAnswer:'
+real gemma3-270m-q4_k_m.gguf 560 'Question: %s\nAnswer:'
 finish
