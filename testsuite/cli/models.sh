@@ -13,6 +13,8 @@
 tiny=$FIXTURES/tiny
 page=$SRCDIR/man/flotilla-models.7
 types='f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k'
+# Slow builds try two lines of the table.
+[ -z "${FLOTILLA_BRIEF:-}" ] || types='f16 q4_k'
 families='llama qwen2 qwen3 qwen3moe gemma3 gemma4-dense gemma4-moe'
 "$FLOTILLA" info "$tiny/tiny-qwen3.gguf" --json >/dev/null || exit 1
 
@@ -55,9 +57,10 @@ if [ "${1:-}" = --print ]; then
   cat "$work/table"
   exit 0
 fi
-sed -n '/^\.\\" table begins/,/^\.\\" table ends/{/^\.It type/d;/^\.It [a-z0-9_]* Ta/p;}' "$page" >"$work/documented"
+sed -n '/^\.\\" table begins/,/^\.\\" table ends/{/^\.It type/d;/^\.It [a-z0-9_]* Ta/p;}' "$page" >"$work/lines"
+for ty in $types; do grep "^\.It $ty Ta" "$work/lines"; done >"$work/documented"
 checks=$((checks + 1))
 cmp -s "$work/table" "$work/documented" ||
   fail "flotilla-models.7 does not say what came out: $(diff "$work/documented" "$work/table"; tail -n 3 "$work/log")"
-[ "$(grep -c . "$work/table")" -eq 11 ] || fail "the table has not a row for each type"
+[ "$(grep -c . "$work/table")" -eq "$(echo "$types" | wc -w)" ] || fail "the table has not a row for each type"
 finish
