@@ -79,12 +79,11 @@ static void release(fl_conv *c, size_t n) {
 }
 
 /* Another number of threads, another slicing of prompts, no company: the same conversations. */
-START_TEST(a_plan_gives_the_same_alone_and_in_company) {
-  lab *many = lab_new(2, 256), *lone = lab_new(1, 61);
+static void alone_and_in_company(lab *many, lab *lone, size_t every, size_t at_least) {
   fl_conv all[N], one;
   bool ok[N], ok_one;
-  ck_assert_uint_ge(make(many, all, ok, 0, N, NULL, NULL), N / 2);
-  for (size_t i = 0; i < N; i++) {
+  ck_assert_uint_ge(make(many, all, ok, 0, N, NULL, NULL), at_least);
+  for (size_t i = 0; i < N; i += every) {
     make(lone, &one, &ok_one, i, 1, NULL, NULL);
     ck_assert(ok_one == ok[i]);
     ck_assert(!ok_one || convs_equal(&one, &all[i]));
@@ -93,6 +92,10 @@ START_TEST(a_plan_gives_the_same_alone_and_in_company) {
   release(all, N);
   lab_free(many);
   lab_free(lone);
+}
+
+START_TEST(a_plan_gives_the_same_alone_and_in_company) {
+  alone_and_in_company(lab_new(2, 256), lab_new(1, 61), 1, N / 2);
 }
 END_TEST
 
@@ -234,19 +237,7 @@ START_TEST(every_turn_is_supervised) {
 END_TEST
 
 START_TEST(turns_alone_and_in_company) {
-  lab *many = lab_of_turns(2, 256), *lone = lab_of_turns(1, 61);
-  fl_conv all[N], one;
-  bool ok[N], ok_one;
-  make(many, all, ok, 0, N, NULL, NULL);
-  for (size_t i = 0; i < N; i += 3) {
-    make(lone, &one, &ok_one, i, 1, NULL, NULL);
-    ck_assert(ok_one == ok[i]);
-    ck_assert(!ok_one || convs_equal(&one, &all[i]));
-    fl_conv_release(&one);
-  }
-  release(all, N);
-  lab_free(many);
-  lab_free(lone);
+  alone_and_in_company(lab_of_turns(2, 256), lab_of_turns(1, 61), 3, 0);
 }
 END_TEST
 

@@ -14,21 +14,6 @@ fl_model *fleet_model;
 fl_team *fleet_team;
 static fl_source_list sources;
 
-void remove_tree(const char *path) {
-  char **names = NULL;
-  size_t n = 0;
-  if (fl_fs_list(&names, &n, path, NULL) != FL_OK) return;
-  for (size_t i = 0; i < n; i++) {
-    char *p = fl_fs_join(path, names[i]);
-    struct stat st;
-    if (lstat(p, &st) == 0 && S_ISDIR(st.st_mode)) remove_tree(p);
-    else unlink(p);
-    fl_free(p);
-  }
-  fl_fs_list_free(names, n);
-  rmdir(path);
-}
-
 void copy_tree(const char *from, const char *to) {
   char **names = NULL;
   size_t n = 0;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "fleet/fleet.h"
+#include "tree_util.h"
 
 extern char fleet_dir[64];   /* the fleet's folder, not made yet */
 extern char docs_dir[64];    /* an existing folder for documents */
@@ -17,7 +18,6 @@ void fleet_teardown(void);
 void fleet_setup_model(void);/* the folders and the model */
 void fleet_teardown_model(void);
 
-void remove_tree(const char *path);
 void copy_tree(const char *from, const char *to);
 const char *doc_path(const char *name); /* in docs_dir; a few calls may be held at once */
 void put_doc(const char *name, const char *text);

@@ -7,31 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fs.h"
-#include "base/mem.h"
 #include "sources/source.h"
 #include "suite.h"
+#include "tree_util.h"
 
 static char dir[64];
 
 static void setup(void) {
   strcpy(dir, "/tmp/flsrcXXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void remove_tree(const char *path) {
-  char **names = NULL;
-  size_t n = 0;
-  if (fl_fs_list(&names, &n, path, NULL) != FL_OK) return;
-  for (size_t i = 0; i < n; i++) {
-    char *p = fl_fs_join(path, names[i]);
-    struct stat st;
-    if (lstat(p, &st) == 0 && S_ISDIR(st.st_mode)) remove_tree(p);
-    else unlink(p);
-    fl_free(p);
-  }
-  fl_fs_list_free(names, n);
-  rmdir(path);
 }
 
 static void teardown(void) { remove_tree(dir); }

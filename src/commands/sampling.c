@@ -1,7 +1,7 @@
 /* sampling.c - see sampling.h. */
 #include "commands/sampling.h"
 
-#include "commands/train_options.h"
+#include "fleet/options.h"
 
 const opt_spec sampling_specs[] = {
   { .name = "max-tokens", .letter = 'n', .type = OPT_COUNT, .meta = "N", .min = 1, .max = 1e6,
@@ -23,7 +23,7 @@ const opt_spec sampling_specs[] = {
   { .name = "seed", .letter = 's', .type = OPT_U64, .meta = "N", .min = 0,
     .max = 9007199254740992.0, .offset = offsetof(sampling_args, seed),
     .help = "of the random draws" },
-  { .name = "kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_type_names,
+  { .name = "kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = fl_kv_words,
     .offset = offsetof(sampling_args, kv), .help = "cache type" },
   { 0 }
 };

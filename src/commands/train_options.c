@@ -1,7 +1,7 @@
 /* train_options.c - every training flag with its range; defaults: fl_train_options_default(). */
 #include "commands/train_options.h"
 
-const char *const kv_type_names[] = { "f32", "f16", NULL };
+#include "fleet/options.h"
 
 #define COUNT(flag, meta_, field, lo, hi, help_)                                                   \
   { .name = flag, .type = OPT_COUNT, .meta = meta_, .min = lo, .max = hi,                          \
@@ -9,8 +9,6 @@ const char *const kv_type_names[] = { "f32", "f16", NULL };
 #define REAL(flag, field, lo, hi, help_)                                                           \
   { .name = flag, .type = OPT_REAL, .meta = "X", .min = lo, .max = hi,                             \
     .offset = offsetof(fl_train_options, field), .help = help_ }
-
-static const char *const positions_names[] = { "sequential", "shared", NULL };
 
 const opt_spec study_specs[] = {
   COUNT("chunk-min", "N", chunk_min, 1, 65536, "tokens of a chunk at least"),
@@ -24,7 +22,7 @@ const opt_spec study_specs[] = {
   { .name = "seed", .letter = 's', .type = OPT_U64, .meta = "N", .min = 0,
     .max = 9007199254740992.0, .offset = offsetof(fl_train_options, seed),
     .help = "of every random draw" },
-  { .name = "gen-kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_type_names,
+  { .name = "gen-kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = fl_kv_words,
     .offset = offsetof(fl_train_options, gen_kv), .help = "cache type of generation" },
   { 0 }
 };
@@ -39,7 +37,7 @@ const opt_spec train_specs[] = {
   COUNT("rotate-every", "N", rotate_every, 0, 1e9, "rounds between rotations; 0: never"),
   REAL("evict-frac", evict_frac, 1e-9, 1, "share of the residents that a rotation replaces"),
   COUNT("warmup", "N", warmup, 0, 1e9, "steps over which a cartridge's rate rises; 0: off"),
-  { .name = "positions", .type = OPT_CHOICE, .meta = "WHERE", .choices = positions_names,
+  { .name = "positions", .type = OPT_CHOICE, .meta = "WHERE", .choices = fl_positions_words,
     .offset = offsetof(fl_train_options, positions),
     .help = "of cartridges composed: the same for all, or one after another" },
   REAL("p-iso", p_iso, 0, 1, "probability that a conversation sees its cartridge alone"),

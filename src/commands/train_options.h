@@ -7,6 +7,5 @@
 
 extern const opt_spec study_specs[];       /* of self-study */
 extern const opt_spec train_specs[];       /* the others */
-extern const char *const kv_type_names[];  /* in the order of fl_kv_type */
 
 #endif

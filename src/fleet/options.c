@@ -132,10 +132,9 @@ int fl_train_options_set(fl_train_options *io, const char *name, double v, fl_er
   return rc;
 }
 
-/* Flags that are one of two words. */
-static const char *const kv_names[2] = { [FL_KV_F32] = "f32", [FL_KV_F16] = "f16" };
-static const char *const positions_names[2] = { [FL_POS_SEQUENTIAL] = "sequential",
-                                                [FL_POS_SHARED] = "shared" };
+const char *const fl_kv_words[] = { [FL_KV_F32] = "f32", [FL_KV_F16] = "f16", NULL };
+const char *const fl_positions_words[] = { [FL_POS_SEQUENTIAL] = "sequential",
+                                           [FL_POS_SHARED] = "shared", NULL };
 
 bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
   for (size_t i = 0; i < N_FLAGS; i++) {
@@ -146,12 +145,12 @@ bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
                                 : fl_json_set_num(obj, f->name, v);
     if (!ok) return false;
   }
-  return fl_json_set_str(obj, "gen-kv", kv_names[o->gen_kv == FL_KV_F16]) &&
-         fl_json_set_str(obj, "positions", positions_names[o->positions == FL_POS_SHARED]);
+  return fl_json_set_str(obj, "gen-kv", fl_kv_words[o->gen_kv == FL_KV_F16]) &&
+         fl_json_set_str(obj, "positions", fl_positions_words[o->positions == FL_POS_SHARED]);
 }
 
 /* *io = the index of the word; kept when the flag is not there. */
-static int read_word(const fl_json *obj, const char *name, const char *const words[2], int *io,
+static int read_word(const fl_json *obj, const char *name, const char *const *words, int *io,
                      fl_err *err) {
   const char *s = NULL;
   if (!fl_json_get_str(obj, name, &s)) return FL_OK;
@@ -190,8 +189,8 @@ int fl_train_options_read(fl_train_options *io, const fl_json *obj, fl_err *err)
     if (rc != FL_OK) return rc;
   }
   int kv = o.gen_kv, positions = o.positions;
-  int rc = read_word(obj, "gen-kv", kv_names, &kv, err);
-  if (rc == FL_OK) rc = read_word(obj, "positions", positions_names, &positions, err);
+  int rc = read_word(obj, "gen-kv", fl_kv_words, &kv, err);
+  if (rc == FL_OK) rc = read_word(obj, "positions", fl_positions_words, &positions, err);
   if (rc != FL_OK) return rc;
   o.gen_kv = (fl_kv_type)kv;
   o.positions = (fl_positions)positions;

@@ -6,6 +6,9 @@
 #include "base/json.h"
 #include "fleet/fleet.h"
 
+/* The words of the flags that are one of two, in the order of the enums, NULL at the end. */
+extern const char *const fl_kv_words[], *const fl_positions_words[];
+
 /* Sets one flag by name; FL_EUSAGE and *io unchanged when unknown or out of range. */
 int fl_train_options_set(fl_train_options *io, const char *name, double v, fl_err *err);
 

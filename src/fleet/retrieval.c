@@ -225,10 +225,7 @@ int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   float *v = fl_calloc(f->index->dim, sizeof *v);
   if (v == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory to search");
   if (rc == FL_OK) rc = fl_embed(f, &query, &len, 1, v, err);
-  if (rc == FL_OK) {
-    fl_index_centre(f->index, v);
-    rc = fl_index_search(f->index, v, f->m.n, o, out, err);
-  }
+  if (rc == FL_OK) rc = fl_fleet_retrieve_by(f, v, o, out, err);
   if (rc == FL_OK) log_query(f, query, len, o, out, fl_now_s() - began);
   if (f->trainer != NULL) fl_index_forget(f);
   fl_free(v);

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
+#include "study/note.h"
 #include "study/reject.h"
 #include "study/remote_reply.h"
 
@@ -191,24 +192,11 @@ static void drop_exchanges(maker *mk) {
 
 static void emit(maker *mk, const item *it, const char *answer, fl_reject why, const char *of,
                  size_t n_supervised) {
-  fl_event e;
-  fl_event_begin(&e, "study");
-  fl_event_int(&e, "doc", it->plan->doc);
-  fl_event_int(&e, "round", it->plan->round);
-  fl_event_int(&e, "conv", it->plan->conv);
-  fl_event_str(&e, "kind", seed_of(mk, it)->kind);
-  fl_event_int(&e, "first", (int64_t)it->first);
-  fl_event_int(&e, "end", (int64_t)it->end);
-  if (it->request) fl_event_str(&e, "request", it->request);
-  if (answer) fl_event_str(&e, "answer", answer);
-  fl_event_int(&e, "tokens", (int64_t)n_supervised);
-  fl_event_bool(&e, "replayed", false);
-  fl_event_int(&e, "attempt", mk->attempt);
-  if (why != FL_REJECT_NOT) {
-    fl_event_str(&e, "rejected", fl_reject_name(why));
-    fl_event_str(&e, "of", of);
-  }
-  fl_event_emit(mk->log, &e);
+  fl_study_log(mk->log, &(fl_study_note){
+    .plan = it->plan, .kind = seed_of(mk, it)->kind, .first = it->first, .end = it->end,
+    .request = it->request, .request_len = it->request ? strlen(it->request) : 0,
+    .answer = answer, .answer_len = answer ? strlen(answer) : 0,
+    .n_supervised = n_supervised, .attempt = mk->attempt, .why = why, .of = of });
 }
 
 static void refuse(maker *mk, item *it, const char *answer, fl_reject why, const char *of) {

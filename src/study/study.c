@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
 #include "study/conv.h"
+#include "study/note.h"
 #include "study/reject.h"
 
 enum {
@@ -230,25 +231,13 @@ static int run_streams(maker *mk, bool teacher) {
 }
 
 static void emit(maker *mk, const item *it, fl_reject why, const char *of, size_t n_supervised) {
-  fl_event e;
-  fl_event_begin(&e, "study");
-  fl_event_int(&e, "doc", it->plan->doc);
-  fl_event_int(&e, "round", it->plan->round);
-  fl_event_int(&e, "conv", it->plan->conv);
-  fl_event_str(&e, "kind", seed_of(mk, it)->kind);
-  if (n_turns(mk->o) > 1) fl_event_int(&e, "turn", (int64_t)mk->turn);
-  fl_event_int(&e, "first", (int64_t)it->base->first);
-  fl_event_int(&e, "end", (int64_t)it->base->end);
-  if (it->request.text) fl_event_strn(&e, "request", it->request.text, it->request.len);
-  if (it->answer.text) fl_event_strn(&e, "answer", it->answer.text, it->answer.len);
-  fl_event_int(&e, "tokens", (int64_t)n_supervised);
-  fl_event_bool(&e, "replayed", false);
-  fl_event_int(&e, "attempt", mk->attempt);
-  if (why != FL_REJECT_NOT) {
-    fl_event_str(&e, "rejected", fl_reject_name(why));
-    fl_event_str(&e, "of", of);
-  }
-  fl_event_emit(mk->log, &e);
+  fl_study_log(mk->log, &(fl_study_note){
+    .plan = it->plan, .kind = seed_of(mk, it)->kind, .turn = mk->turn,
+    .n_turns = n_turns(mk->o),
+    .first = it->base->first, .end = it->base->end,
+    .request = it->request.text, .request_len = it->request.len,
+    .answer = it->answer.text, .answer_len = it->answer.len,
+    .n_supervised = n_supervised, .attempt = mk->attempt, .why = why, .of = of });
 }
 
 static void forget_texts(item *it) {
