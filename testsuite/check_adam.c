@@ -85,12 +85,28 @@ START_TEST(threads_change_no_bit) {
 END_TEST
 
 START_TEST(warm_up_counts_own_steps) {
-  ck_assert_double_eq(fl_warmup_lr(2.0, 0, 8), 0.25);
-  ck_assert_double_eq(fl_warmup_lr(2.0, 3, 8), 1.0);
-  ck_assert_double_eq(fl_warmup_lr(2.0, 7, 8), 2.0);
-  ck_assert_double_eq(fl_warmup_lr(2.0, 1000, 8), 2.0);
-  ck_assert_double_eq(fl_warmup_lr(2.0, 0, 0), 2.0);
-  ck_assert_double_eq(fl_warmup_lr(2.0, 0, 1), 2.0);
+  fl_rate r = { .lr = 2.0, .warmup = 8 };
+  ck_assert_double_eq(fl_rate_at(&r, 0), 0.25);
+  ck_assert_double_eq(fl_rate_at(&r, 3), 1.0);
+  ck_assert_double_eq(fl_rate_at(&r, 7), 2.0);
+  ck_assert_double_eq(fl_rate_at(&r, 1000), 2.0);
+  r.warmup = 0;
+  ck_assert_double_eq(fl_rate_at(&r, 0), 2.0);
+  r.warmup = 1;
+  ck_assert_double_eq(fl_rate_at(&r, 0), 2.0);
+}
+END_TEST
+
+START_TEST(decay_falls_in_a_line_and_stays) {
+  fl_rate r = { .lr = 2.0, .warmup = 8, .decay = 100, .decay_to = 0.25 };
+  ck_assert_double_eq(fl_rate_at(&r, 0), 0.25);
+  ck_assert_double_eq(fl_rate_at(&r, 3), 1.0 * (1 - 0.75 * 3 / 100.0));
+  ck_assert_double_eq(fl_rate_at(&r, 50), 1.25);
+  ck_assert_double_eq(fl_rate_at(&r, 100), 0.5);
+  ck_assert_double_eq(fl_rate_at(&r, UINT64_MAX), 0.5);
+  r.decay_to = 0;
+  ck_assert_double_eq(fl_rate_at(&r, 99), 2.0 * (1 - 0.99));
+  ck_assert_double_eq(fl_rate_at(&r, 100), 0);
 }
 END_TEST
 
@@ -140,6 +156,7 @@ Suite *suite_adam(void) {
   tcase_add_test(core, ten_steps_follow_the_textbook);
   tcase_add_test(core, threads_change_no_bit);
   tcase_add_test(core, warm_up_counts_own_steps);
+  tcase_add_test(core, decay_falls_in_a_line_and_stays);
   tcase_add_test(core, norm_scale_and_zero_cover_all_values);
   tcase_add_test(limits, lack_of_memory_is_an_error);
   suite_add_tcase(s, core);

@@ -256,7 +256,7 @@ START_TEST(three_steps_agree_with_torch) {
   fl_trainee t = { &g->cart, &adam, &g->grad };
   const fl_step_conv c = { &g->conv, &part, 1 };
   const double lr = golden_f32(g->st, "lr", 1)[0];
-  const fl_step_options o = { .lr = lr, .pack = true };
+  const fl_step_options o = { .rate.lr = lr, .pack = true };
   const float *losses = golden_f32(g->st, "losses", 4);
   const float *k0 = golden_f32(g->st, "K0", g->all), *v0 = golden_f32(g->st, "V0", g->all);
   const float *gk = golden_f32(g->st, "gradK", g->all), *gv = golden_f32(g->st, "gradV", g->all);
@@ -349,7 +349,7 @@ END_TEST
 
 /* Two steps under the given limits; the scene keeps what they did. */
 static fl_step_result two_steps(scene *s, const fl_stepper_limits *l, bool pack) {
-  const fl_step_options o = { .lr = 2e-2, .warmup = 3, .pack = pack };
+  const fl_step_options o = { .rate = { .lr = 2e-2, .warmup = 3 }, .pack = pack };
   fl_stepper *st = stepper(&s->r, l);
   fl_step_result r;
   for (int i = 0; i < 2; i++)
@@ -433,7 +433,7 @@ START_TEST(only_visible_cartridges_step) {
   scene *s = scene_new("tiny/tiny-qwen3.gguf", 1);
   const fl_stepper_limits l = some_limits();
   fl_stepper *st = stepper(&s->r, &l);
-  const fl_step_options o = { .lr = 1e-2, .pack = true };
+  const fl_step_options o = { .rate.lr = 1e-2, .pack = true };
   fl_cartridge before = born(&s->r, 13, 0, 21);
   fl_step_result r;
   ck_assert(rows_equal(&before.rows, &s->cart[1].rows));
@@ -467,7 +467,7 @@ START_TEST(clipping_bounds_each_cartridge) {
   }
   ck_assert_double_eq_tol(r.grad_norm, sqrt(sum), 1e-12 * sqrt(sum));
   clip = 0.5 * fmin(norm[0], fmin(norm[1], norm[2])) + 0.5 * fmax(norm[0], fmax(norm[1], norm[2]));
-  const fl_step_options o = { .lr = 1e-2, .clip = clip, .pack = true };
+  const fl_step_options o = { .rate.lr = 1e-2, .clip = clip, .pack = true };
   ck_assert_int_eq(fl_step(st, s->trainee, N_CARTS, s->step_conv, N_CONVS, &o, &r, NULL), FL_OK);
   ck_assert_double_eq_tol(r.grad_norm, sqrt(sum), 1e-12 * sqrt(sum)); /* as it was before */
   for (size_t i = 0; i < N_CARTS; i++) /* one f32 rounding of each value */
@@ -501,7 +501,7 @@ END_TEST
 /* --- refusals --------------------------------------------------------------------------------- */
 
 static int one_step(scene *s, fl_stepper *st) {
-  const fl_step_options o = { .lr = 1e-2, .pack = true };
+  const fl_step_options o = { .rate.lr = 1e-2, .pack = true };
   fl_step_result r;
   fl_err err = { 0 };
   int rc = fl_step(st, s->trainee, N_CARTS, s->step_conv, N_CONVS, &o, &r, &err);

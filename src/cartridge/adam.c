@@ -37,9 +37,12 @@ int fl_cart_grad_init(fl_rows *g, const fl_hparams *hp, const fl_cartridge *c, f
   return fl_rows_init(g, hp, c->rows.n_rows - c->frozen, err);
 }
 
-double fl_warmup_lr(double lr, uint64_t steps, uint64_t warmup) {
-  if (warmup == 0 || steps + 1 >= warmup) return lr;
-  return lr * ((double)(steps + 1) / (double)warmup);
+double fl_rate_at(const fl_rate *r, uint64_t steps) {
+  double lr = r->lr;
+  if (steps < r->warmup) lr *= (double)(steps + 1) / (double)r->warmup;
+  if (r->decay == 0) return lr;
+  const double past = steps < r->decay ? (double)steps / (double)r->decay : 1;
+  return lr * (1 - (1 - r->decay_to) * past);
 }
 
 typedef struct adam_coeffs {

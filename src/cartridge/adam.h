@@ -20,8 +20,16 @@ void fl_rows_zero(fl_rows *g);
 double fl_rows_norm(const fl_rows *g); /* L2 over everything, fixed order, double */
 void fl_rows_scale(fl_rows *g, float s);
 
-/* The learning rate of a cartridge at its own step count: lr * min(1, (steps + 1) / warmup). */
-double fl_warmup_lr(double lr, uint64_t steps, uint64_t warmup);
+/* The learning rate over a cartridge's own steps, so that leaving memory and coming back changes
+ * nothing: it rises over the first `warmup` (0: at once full) and falls in a line over the first
+ * `decay` (0: never) to decay_to times lr, where it stays. */
+typedef struct fl_rate {
+  double lr;
+  uint64_t warmup, decay;
+  double decay_to;
+} fl_rate;
+/* lr * min(1, (steps + 1) / warmup) * (1 - (1 - decay_to) * min(1, steps / decay)) */
+double fl_rate_at(const fl_rate *r, uint64_t steps);
 /* One step on c with gradient g; c->steps and a->step rise by one. */
 void fl_adam_step(const fl_kernels *k, fl_team *team, fl_cartridge *c, fl_adam *a, const fl_rows *g,
                   double lr);

@@ -220,8 +220,7 @@ static int student_new(student **out, bench *b, fl_err *err) {
 }
 
 static int one_step(student *s, fl_step_result *r, fl_err *err) {
-  const fl_step_options o = { .lr = s->o.lr, .clip = s->o.clip, .warmup = s->o.warmup,
-                              .pack = s->o.pack };
+  const fl_step_options o = { .rate = fl_train_rate(&s->o), .clip = s->o.clip, .pack = s->o.pack };
   return fl_step(s->stepper, s->trainee, CARTS, s->step, CONVS, &o, r, err);
 }
 

@@ -37,6 +37,8 @@ const opt_spec train_specs[] = {
   COUNT("rotate-every", "N", rotate_every, 0, 1e9, "rounds between rotations; 0: never"),
   REAL("evict-frac", evict_frac, 1e-9, 1, "share of the residents that a rotation replaces"),
   COUNT("warmup", "N", warmup, 0, 1e9, "steps over which a cartridge's rate rises; 0: off"),
+  COUNT("decay", "N", decay, 0, 1e9, "steps over which a cartridge's rate falls; 0: never"),
+  REAL("decay-to", decay_to, 0, 1, "share of the rate that is left after --decay"),
   { .name = "positions", .type = OPT_CHOICE, .meta = "WHERE", .choices = fl_positions_words,
     .offset = offsetof(fl_train_options, positions),
     .help = "of cartridges composed: the same for all, or one after another" },

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/events.h"
 #include "base/json.h"
+#include "cartridge/adam.h"
 #include "cartridge/cartridge.h"
 #include "model/generate.h"
 #include "model/model.h"
@@ -31,7 +32,8 @@ typedef struct fl_train_options {
   uint64_t budget_bytes;            /* 0: no limit beside `budget` */
   size_t rotate_every;              /* rounds; 0: never */
   double evict_frac;                /* of the residents, rounded up */
-  size_t warmup;
+  size_t warmup, decay;             /* steps of a cartridge over which its rate rises, and falls */
+  double decay_to;                  /* share of the rate that is left then */
   double p_iso;
   size_t distract_max;
   size_t rounds;                    /* to run now (beyond those done) */
@@ -57,6 +59,7 @@ typedef struct fl_train_options {
 } fl_train_options;
 
 void fl_train_options_default(fl_train_options *o);
+fl_rate fl_train_rate(const fl_train_options *o);
 /* FL_EUSAGE with a sentence that names the flag and its range. */
 int fl_train_options_check(const fl_train_options *o, fl_err *err);
 

@@ -31,6 +31,8 @@ static const flag flags[] = {
   { "rotate-every", AT(rotate_every), SIZE, 0, 1e9, false, true },
   { "evict-frac", AT(evict_frac), REAL, 0, 1, true, true },
   { "warmup", AT(warmup), SIZE, 0, 1e9, false, true },
+  { "decay", AT(decay), SIZE, 0, 1e9, false, true },
+  { "decay-to", AT(decay_to), REAL, 0, 1, false, true },
   { "p-iso", AT(p_iso), REAL, 0, 1, false, true },
   { "distract-max", AT(distract_max), SIZE, 1, 63, false, true },
   { "rounds", AT(rounds), SIZE, 0, 1e9, false, false },
@@ -60,12 +62,17 @@ enum { N_FLAGS = sizeof flags / sizeof flags[0] };
 void fl_train_options_default(fl_train_options *o) {
   *o = (fl_train_options){
     .p = 256, .frozen = 1, .budget = 4, .rotate_every = 10, .evict_frac = 0.5, .warmup = 8,
+    .decay_to = 0.1,
     .p_iso = 0.5, .distract_max = 3, .rounds = 20, .accum = 4, .lr = 2e-3, .chunk_min = 256,
     .chunk_max = 512, .top_k = 20, .top_mass = 0.99, .max_q = 64, .max_a = 192, .turns = 1,
     .seed = 42,
     .embed_chunk = 256, .replay = 1, .save_every = 5, .eval_every = 10, .heldout = 1, .pack = true,
     .gen_kv = FL_KV_F32, .positions = FL_POS_SHARED
   };
+}
+
+fl_rate fl_train_rate(const fl_train_options *o) {
+  return (fl_rate){ .lr = o->lr, .warmup = o->warmup, .decay = o->decay, .decay_to = o->decay_to };
 }
 
 static double value_of(const fl_train_options *o, const flag *f) {

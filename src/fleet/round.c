@@ -131,7 +131,7 @@ static void lay_out(round_t *r) {
 static int step(round_t *r, fl_step_result *out, fl_err *err) {
   fl_trainer *t = r->t;
   const fl_train_options *o = &t->f->opts;
-  const fl_step_options so = { .lr = o->lr, .clip = o->clip, .warmup = o->warmup, .pack = o->pack };
+  const fl_step_options so = { .rate = fl_train_rate(o), .clip = o->clip, .pack = o->pack };
   if (r->n_convs == 0) return FL_OK; /* nothing came out; the round counts and goes on */
   return fl_step(t->stepper, t->res.trainee, t->res.n, r->conv, r->n_convs, &so, out, err);
 }
@@ -190,7 +190,8 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   if (rc == FL_OK && fl_trainer_poll(t)) rc = FL_EINTR;
   if (rc != FL_OK) goto done;
   lay_out(&r);
-  rep.lr = fl_warmup_lr(t->f->opts.lr, r.s->cart.steps, t->f->opts.warmup);
+  const fl_rate rate = fl_train_rate(&t->f->opts);
+  rep.lr = fl_rate_at(&rate, r.s->cart.steps);
   rc = step(&r, &rep.step, err);
   if (rc != FL_OK) goto done;
   /* Logged before the fresh conversations move. */

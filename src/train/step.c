@@ -387,7 +387,7 @@ int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_ste
   for (size_t i = 0; i < n_trainees; i++) {
     const fl_trainee *t = &trainees[i];
     if (!t->grad || !is_visible(&j, i)) continue;
-    const double lr = fl_warmup_lr(o->lr, t->cart->steps, o->warmup);
+    const double lr = fl_rate_at(&o->rate, t->cart->steps);
     fl_adam_step(fl_model_kernels(s->model), s->team, t->cart, t->adam, t->grad, lr);
   }
   r->opt_s = fl_now_s() - start_s;

@@ -29,8 +29,8 @@ typedef struct fl_step_conv {
 } fl_step_conv;
 
 typedef struct fl_step_options {
-  double lr, clip;      /* clip 0: off; global norm per cartridge */
-  size_t warmup;
+  fl_rate rate;         /* of each cartridge by its own steps */
+  double clip;          /* 0: off; global norm per cartridge */
   bool pack;            /* false: one pass per conversation */
 } fl_step_options;
 
