@@ -36,6 +36,7 @@ void fl_conv_print(fl_buf *out, const fl_conv *c, const fl_conv_label *label) {
   print_text(out, "name", label->name);
   print_text(out, "hash", label->hash);
   fl_buf_printf(out, ",\"index\":%lu", (unsigned long)label->index);
+  if (label->of > 0) fl_buf_printf(out, ",\"of\":%lu", (unsigned long)label->of);
   if (c == NULL) {
     fl_buf_puts(out, ",\"skipped\":true}\n");
     return;

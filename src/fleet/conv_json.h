@@ -1,7 +1,7 @@
 /* conv_json.h - conversations as JSON lines: kept ones of a document, held-out ones, study files.
  *
  * One object a line:
- *   {"doc":3,"name":"docs/a.md","hash":"xxh3:...","index":0,"kind":"question","first":0,"end":256,
+ *   {"doc":3,"name":"docs/a.md","hash":"xxh3:...","index":0,"of":2,"kind":"question","first":0,"end":256,
  *    "request":"...","answer":"...","tokens":[...],"sup":[...],"targets":[[id,p,id,p,...],...]}
  * Probabilities are printed so that the same float comes back. Lines that only say that a
  * conversation did not come out have "skipped":true and neither tokens nor targets.
@@ -15,7 +15,7 @@
 typedef struct fl_conv_label {
   uint32_t doc;             /* the manifest's id */
   const char *name, *hash;  /* of the document */
-  uint32_t index;
+  uint32_t index, of;       /* the how-manieth of how many; of 0: not said */
 } fl_conv_label;
 
 /* What a conversation may be: everything beyond is refused. */

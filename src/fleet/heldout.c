@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
 void fl_heldout_plan(const fl_fleet *f, const fl_resident *s, size_t n, fl_conv_plan *plan) {
@@ -58,13 +59,25 @@ static bool line_is_of(const fl_json *o, const fl_mdoc *d) {
   return fl_json_get_str(o, "hash", &hash) && d->hash != NULL && strcmp(hash, d->hash) == 0;
 }
 
-static int add_line(fl_resident *s, const fl_json *o, const fl_conv_limits *limits) {
+/* What reading has to know of a slot. */
+typedef struct reading {
+  bool wanted;  /* nothing was known of it before */
+  bool broken;  /* a line of it is damaged, or beyond the limits */
+  uint64_t of;  /* lines that there should be; 0: not said */
+} reading;
+
+static int add_line(fl_resident *s, reading *r, const fl_json *o, const fl_conv_limits *limits) {
   fl_conv c = { 0 };
   bool skipped = false;
+  double of = 0;
   s->heldout_known = true;
+  if (fl_json_get_num(o, "of", &of) && of >= 1 && of <= 64) r->of = (uint64_t)of;
   if (fl_json_get_bool(o, "skipped", &skipped) && skipped) return FL_OK;
   int rc = fl_conv_parse(&c, o, limits);
-  if (rc != FL_OK) return rc == FL_ENOMEM ? rc : FL_OK;
+  if (rc != FL_OK) {
+    r->broken = true;
+    return rc == FL_ENOMEM ? rc : FL_OK;
+  }
   fl_conv *list = fl_reallocarray(s->heldout, s->n_heldout + 1, sizeof *list);
   if (list == NULL) {
     fl_conv_release(&c);
@@ -75,41 +88,62 @@ static int add_line(fl_resident *s, const fl_json *o, const fl_conv_limits *limi
   return FL_OK;
 }
 
-/* wanted: slots that had nothing before this reading, by slot. */
-static int take_line(fl_residency *r, const fl_fleet *f, const bool *wanted, const char *line,
+static int take_line(fl_residency *r, const fl_fleet *f, reading *slots, const char *line,
                      size_t len, const fl_conv_limits *limits) {
   uint32_t id = 0;
   size_t at = 0;
   if (!line_doc(line, len, &id)) return FL_OK;
   const fl_mdoc *d = doc_by_id(f, id, &at);
   size_t slot = d != NULL ? fl_residency_slot(r, at) : r->n;
-  if (slot == r->n || !wanted[slot]) return FL_OK;
+  if (slot == r->n || !slots[slot].wanted) return FL_OK;
   fl_json *o = NULL;
   int rc = fl_json_parse(&o, line, len, NULL);
-  if (rc == FL_OK && line_is_of(o, d)) rc = add_line(r->slot[slot], o, limits);
+  if (rc == FL_EINPUT) slots[slot].broken = true;
+  if (rc == FL_OK && line_is_of(o, d)) rc = add_line(r->slot[slot], &slots[slot], o, limits);
   fl_json_free(o);
   return rc == FL_ENOMEM ? rc : FL_OK;
+}
+
+/* A document with fewer lines than it had gets them anew: they are a function of seed, document and
+ * flags, so that no other value comes out unless the flags are other ones. */
+static void forget_broken(const fl_fleet *f, fl_resident *s, const reading *r) {
+  const bool whole = !r->broken && (r->of == 0 || r->of == s->n_heldout ||
+                                    (r->of == 1 && s->n_heldout == 0));
+  if (!r->wanted || (whole || (!s->heldout_known && !r->broken))) return;
+  fl_warn("%s: the held-out conversations of %s are damaged or longer than the flags allow; they are "
+          "made again", FL_HELDOUT_FILE, f->m.doc[s->doc].name);
+  for (size_t i = 0; i < s->n_heldout; i++) fl_conv_release(&s->heldout[i]);
+  s->n_heldout = 0;
+  s->heldout_known = false;
 }
 
 static char *file_path(const fl_fleet *f) { return fl_fs_join(f->dir, FL_HELDOUT_FILE); }
 
 int fl_heldout_read(fl_residency *r, const fl_fleet *f, const fl_conv_limits *limits, fl_err *err) {
   char *path = file_path(f), *line = NULL;
-  bool *wanted = fl_calloc(r->n + 1, sizeof *wanted);
+  reading *slots = fl_calloc(r->n + 1, sizeof *slots);
   size_t room = 0;
-  int rc = path == NULL || wanted == NULL ? FL_ENOMEM : FL_OK;
+  int rc = path == NULL || slots == NULL ? FL_ENOMEM : FL_OK;
   FILE *in = rc == FL_OK ? fopen(path, "re") : NULL;
-  for (size_t i = 0; rc == FL_OK && i < r->n; i++) wanted[i] = !r->slot[i]->heldout_known;
+  for (size_t i = 0; rc == FL_OK && i < r->n; i++) slots[i].wanted = !r->slot[i]->heldout_known;
   for (ssize_t n; in != NULL && rc == FL_OK && (n = getline(&line, &room, in)) > 0;)
-    rc = take_line(r, f, wanted, line, (size_t)n, limits);
+    rc = take_line(r, f, slots, line, (size_t)n, limits);
+  for (size_t i = 0; rc == FL_OK && i < r->n; i++) forget_broken(f, r->slot[i], &slots[i]);
   if (in != NULL) fclose(in);
   fl_free(line); /* getline's own */
-  fl_free(wanted);
+  fl_free(slots);
   fl_free(path);
   return rc == FL_OK ? rc : fl_fail(err, rc, "not enough memory for held-out conversations");
 }
 
-static void copy_known(FILE *in, fl_sink *out, const fl_fleet *f) {
+/* Lines of slots that are written anew are not copied. */
+static bool is_fresh(const fl_residency *r, size_t doc, const bool *fresh) {
+  const size_t slot = fl_residency_slot(r, doc);
+  return slot < r->n && fresh[slot];
+}
+
+static void copy_known(FILE *in, fl_sink *out, const fl_fleet *f, const fl_residency *r,
+                       const bool *fresh) {
   char *line = NULL;
   size_t room = 0, at = 0;
   uint32_t id = 0;
@@ -117,7 +151,8 @@ static void copy_known(FILE *in, fl_sink *out, const fl_fleet *f) {
     fl_json *o = NULL;
     bool whole = line[n - 1] == '\n' && line_doc(line, (size_t)n, &id);
     const fl_mdoc *d = whole ? doc_by_id(f, id, &at) : NULL;
-    if (d != NULL && fl_json_parse(&o, line, (size_t)n, NULL) == FL_OK && line_is_of(o, d))
+    if (d != NULL && !is_fresh(r, at, fresh) &&
+        fl_json_parse(&o, line, (size_t)n, NULL) == FL_OK && line_is_of(o, d))
       (void)fl_sink_write(out, line, (size_t)n);
     fl_json_free(o);
   }
@@ -128,7 +163,7 @@ static void add_slot(fl_sink *out, const fl_fleet *f, const fl_resident *s, fl_b
   const fl_mdoc *d = &f->m.doc[s->doc];
   size_t n = s->n_heldout > 0 ? s->n_heldout : 1;
   for (size_t i = 0; i < n; i++) {
-    const fl_conv_label label = { d->id, d->name, d->hash, (uint32_t)i };
+    const fl_conv_label label = { d->id, d->name, d->hash, (uint32_t)i, (uint32_t)n };
     fl_buf_reset(b);
     /* A document none of whose conversations came out is noted too: it is not tried again. */
     fl_conv_print(b, s->n_heldout > 0 ? &s->heldout[i] : NULL, &label);
@@ -145,7 +180,7 @@ int fl_heldout_write(const fl_residency *r, const fl_fleet *f, const bool *fresh
   if (rc == FL_OK) {
     FILE *in = fopen(path, "re");
     if (in != NULL) {
-      copy_known(in, out, f);
+      copy_known(in, out, f, r, fresh);
       fclose(in);
     }
     for (size_t i = 0; i < r->n; i++)

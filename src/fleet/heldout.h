@@ -14,8 +14,9 @@
 /* Draws of held-out conversations begin here: another pass over the document than training's. */
 #define FL_HELDOUT_DRAW UINT32_C(0x80000000)
 
-/* Fills heldout of every slot that does not have it yet from the file. Damaged lines and those of
- * other documents or hashes are passed over. */
+/* Fills heldout of every slot that does not have it yet from the file. Lines of other documents or
+ * hashes are passed over; a document of which a line is damaged, missing or beyond the limits stays
+ * unknown, with a warning. */
 int fl_heldout_read(fl_residency *r, const fl_fleet *f, const fl_conv_limits *limits, fl_err *err);
 
 /* The plans for slot s; plan has room for n. */

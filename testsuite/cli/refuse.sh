@@ -114,6 +114,25 @@ for study in "$work/kept2"/*.study.jsonl; do
 done
 run 0 train "$work/kept2" --resume --rounds 1 -q
 
+# Shorter answers than those that were kept.
+run 4 train "$work/kept2" --resume --rounds 1 --max-a 1 --max-q 1
+says "$err" 'longer than --max-q, --max-a' && one_sentence
+
+# Held-out conversations: whole lines and a part of a line that are missing come back as they were.
+# shellcheck disable=SC2086
+run 0 train "$work/held" -m "$model" -d "$work/docs/mine.md" $small --heldout 3 --rounds 1 -q
+cp "$work/held/heldout.jsonl" "$work/whole"
+[ "$(wc -l <"$work/whole")" -eq 3 ] || fail "not three held-out conversations: $(cut -c 1-60 "$work/whole")"
+for cut in '-n 2' '-c 500' "-c $(($(wc -c <"$work/whole") - 9))"; do
+  # shellcheck disable=SC2086
+  head $cut "$work/whole" >"$work/held/heldout.jsonl"
+  run 0 train "$work/held" --resume --rounds 1
+  says "$err" 'held-out conversations of .*mine\.md are damaged.*made again'
+  same "$work/held/heldout.jsonl" "$work/whole"
+done
+run 0 train "$work/held" --resume --rounds 1
+! grep -q damaged "$err" || fail "whole held-out conversations are called damaged"
+
 # A full disk: an error that says so, and the last generation stays whole.
 if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=700k none "$work/small" 2>/dev/null; then
   trap 'umount "$work/small"; rm -rf "$work"' EXIT
