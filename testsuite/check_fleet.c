@@ -60,7 +60,7 @@ static size_t count_kind(const event_list *l, const char *kind) {
 static const struct { const char *kind; const char *members[24]; } schema[] = {
   { "run", { "cmd", "version", "pid", "resumed", "model", "model_name", "model_hash", "fleet",
              "threads", "isa", "kernel", "host", "cpus", "mem_bytes", "seed", "rounds", "round0",
-             "docs", "budget", "peak_gflops", "flags" } },
+             "docs", "budget", "peak_gflops", "peak_gbs", "flags" } },
   { "doc", { "doc", "name", "tokens", "rows", "steps", "resident", "state", "hash" } },
   { "round", { "round", "doc", "loss", "lr", "grad_norm", "tokens", "rows", "parts", "steps",
                "seconds", "gen_s", "teacher_s", "student_s", "opt_s", "io_s", "gflop", "gbyte",
@@ -92,6 +92,11 @@ START_TEST(everything_is_logged) {
   ck_assert_uint_eq(count_kind(&l, "round"), 6);
   ck_assert_uint_eq(count_kind(&l, "doc"), 3);
   ck_assert(is_kind(l.v[l.n - 1], "end"));
+  double gflops = 0, gbs = 0; /* of any machine of these days */
+  ck_assert(is_kind(l.v[0], "run"));
+  fl_json_get_num(l.v[0], "peak_gflops", &gflops);
+  fl_json_get_num(l.v[0], "peak_gbs", &gbs);
+  ck_assert_msg(gflops > 0.01 && gflops < 1e6 && gbs > 0.01 && gbs < 1e5, "%g, %g", gflops, gbs);
   events_release(&l);
 }
 END_TEST

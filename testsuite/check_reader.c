@@ -180,7 +180,7 @@ END_TEST
 START_TEST(time_never_goes_back) {
   append(ROUND(5) ROUND(3) ROUND(9));
   poll_once();
-  ck_assert_double_eq(store.tick[1].t, 5);
+  ck_assert_double_eq(fl_store_t(&store, 1), 5);
   ck_assert_uint_eq(fl_store_seek(&store, 4), 0);
   ck_assert_uint_eq(fl_store_seek(&store, 5), 2);
   ck_assert_uint_eq(fl_store_seek(&store, 100), 3);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "base/err.h"
 #include "suite.h"
 #include "tui/series.h"
 
@@ -125,6 +126,33 @@ START_TEST(half_life) {
 }
 END_TEST
 
+/* A thin curve's points are the means of equal, consecutive runs of the values. */
+START_TEST(a_thin_curve) {
+  enum { VALUES = 100000 };
+  fl_thin t = {0};
+  for (uint32_t x = 1; x <= VALUES; x++) ck_assert_int_eq(fl_thin_push(&t, x, x % 997), FL_OK);
+  ck_assert_uint_eq(t.stride, 32); /* 4096 points would be full with 16 at 65536 values */
+  ck_assert_uint_eq(t.s.n, VALUES / 32);
+  for (size_t i = 0; i < t.s.n; i++) {
+    double sum = 0;
+    for (size_t k = 1; k <= 32; k++) sum += (double)((32 * i + k) % 997);
+    ck_assert_uint_eq(t.s.point[i].x, 32 * (i + 1));
+    ck_assert_double_eq_tol((double)t.s.point[i].y, sum / 32, 1e-3); /* kept in single precision */
+  }
+  fl_column whole;
+  fl_series_columns(&t.s, 0, VALUES + 1, 0, &whole, 1);
+  ck_assert_uint_eq(whole.n, t.s.n);
+  fl_thin_truncate(&t, 320);
+  ck_assert_uint_eq(t.s.n, 10);
+  for (uint32_t x = 321; x <= 352; x++) fl_thin_push(&t, x, 5);
+  ck_assert_uint_eq(t.s.n, 11);
+  ck_assert_double_eq(fl_series_last(&t.s), 5);
+  fl_thin_push(&t, 353, NAN);
+  ck_assert_uint_eq(t.n, 0);
+  fl_series_release(&t.s);
+}
+END_TEST
+
 Suite *suite_series(void);
 Suite *suite_series(void) {
   Suite *s = suite_create("series");
@@ -136,6 +164,7 @@ Suite *suite_series(void) {
   tcase_add_test(t, values_between_points);
   tcase_add_test(t, smoothing_has_no_bias);
   tcase_add_test(t, half_life);
+  tcase_add_test(t, a_thin_curve);
   tcase_set_timeout(t, 60);
   suite_add_tcase(s, t);
   return s;

@@ -223,6 +223,69 @@ START_TEST(any_moment_from_anywhere) {
 }
 END_TEST
 
+/* What a round says again of steps and residents takes no room, and counts all the same. */
+START_TEST(what_is_said_again) {
+  static const char again[] = "{\"t\":3,\"ev\":\"round\",\"round\":%d,\"doc\":1,"
+                              "\"steps\":{\"0\":%d,\"1\":%d},\"resident\":[0,1]}";
+  char line[160];
+  size_t numbers = 0;
+  for (int i = 1; i <= 5; i++) {
+    snprintf(line, sizeof line, again, i, 4, 10 + i);
+    feed(line);
+    if (i == 1) numbers = store.n_numbers;
+    ck_assert_uint_eq(store.n_numbers, numbers + 2 * (size_t)(i - 1)); /* one pair has changed */
+    ck_assert_uint_eq(fl_snapshot_doc(&snap, 0)->steps, 4);
+    ck_assert_uint_eq(fl_snapshot_doc(&snap, 1)->steps, 10 + (uint32_t)i);
+  }
+  /* a rotation comes between, then the same residents; and one whose line is cut */
+  feed("{\"t\":4,\"ev\":\"rotate\",\"round\":5,\"out\":[0],\"in\":[2]}");
+  feed("{\"t\":4,\"ev\":\"round\",\"round\":6,\"doc\":2,\"steps\":{\"0\":77},\"resident\":[1,2]");
+  feed("{\"t\":4,\"ev\":\"round\",\"doc\":2,\"steps\":{\"0\":78}}");
+  snprintf(line, sizeof line, again, 6, 4, 15);
+  feed(line);
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 0)->residency, FL_RESIDENT);
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 2)->residency, FL_ON_DISK);
+  /* a run that goes on from an older state says so in its doc events */
+  feed("{\"t\":5,\"ev\":\"doc\",\"doc\":0,\"steps\":2}");
+  snprintf(line, sizeof line, again, 7, 4, 16);
+  feed(line);
+  ck_assert_uint_eq(fl_snapshot_doc(&snap, 0)->steps, 4);
+  fl_store_reset(&store);
+  fl_snapshot_release(&snap);
+  feed(line);
+  ck_assert_uint_eq(fl_snapshot_doc(&snap, 0)->steps, 4);
+  ck_assert_int_eq(fl_snapshot_doc(&snap, 0)->residency, FL_RESIDENT);
+}
+END_TEST
+
+/* Times: to the millisecond while the log goes on, in order over any gap, held when a clock is set
+ * back; a seek finds each. Single precision loses 2^-25 of the time since the first of 256. */
+START_TEST(times) {
+  enum { EVENTS = 3000 };
+  static double t[EVENTS];
+  fl_rng r = fl_rng_stream(3, FL_RNG_TEST, 0, 0, 0);
+  double now = 1767960000;
+  for (size_t i = 0; i < EVENTS; i++) {
+    char line[80];
+    now += i % 700 == 650 ? 4e7 : floor((double)fl_rng_below(&r, 20000)) / 1000;
+    t[i] = floor(now * 1000 + 0.5) / 1000;
+    snprintf(line, sizeof line, "{\"t\":%.3f,\"ev\":\"doc\",\"doc\":0}", t[i]);
+    feed(line);
+  }
+  for (size_t i = 0; i < EVENTS; i++) {
+    double since = t[i] - t[i / FL_TICKS_A_BASE * FL_TICKS_A_BASE];
+    ck_assert_double_eq_tol(fl_store_t(&store, i), t[i], 1e-6 + since / (1 << 24));
+    ck_assert(since > 1e7 || fabs(fl_store_t(&store, i) - t[i]) < 1e-3);
+    ck_assert(fl_store_is_at(&store, i, t[i]) && !fl_store_is_at(&store, i, t[i] + 100));
+    if (i > 0) ck_assert_double_ge(fl_store_t(&store, i), fl_store_t(&store, i - 1));
+    size_t found = fl_store_seek(&store, fl_store_t(&store, i));
+    ck_assert(found > i && fl_store_t(&store, found - 1) <= fl_store_t(&store, i));
+  }
+  feed("{\"t\":5,\"ev\":\"doc\",\"doc\":0}");
+  ck_assert_double_eq(fl_store_t(&store, EVENTS), fl_store_t(&store, EVENTS - 1));
+}
+END_TEST
+
 START_TEST(very_many_documents) {
   char line[64];
   for (uint32_t i = 0; i < 70000; i++) {
@@ -251,6 +314,8 @@ Suite *suite_snapshot(void) {
   tcase_add_test(t, the_worst_goes_by_one_figure);
   tcase_add_test(t, the_recorded_log);
   tcase_add_test(t, any_moment_from_anywhere);
+  tcase_add_test(t, what_is_said_again);
+  tcase_add_test(t, times);
   tcase_add_test(t, very_many_documents);
   tcase_set_timeout(t, 60);
   suite_add_tcase(s, t);

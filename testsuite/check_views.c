@@ -269,6 +269,16 @@ START_TEST(rejected_only) {
 }
 END_TEST
 
+START_TEST(coverage_below) {
+  open_voyage();
+  type("5v");
+  golden("study-coverage-80x24", 80, 24);
+  ck_assert_ptr_nonnull(strstr(draw(200, 60), "The selected conversation"));
+  press(FL_KEY_F, 7);
+  ck_assert(!shows("Coverage of"));
+}
+END_TEST
+
 START_TEST(playback) {
   open_voyage();
   type(" "); /* from the beginning, as it stands at the end */
@@ -305,7 +315,21 @@ START_TEST(it_leaves_when_told_to) {
 }
 END_TEST
 
-START_TEST(several_runs) {
+/* The recorded log up to a round as one more fleet's. */
+static void put_part_of_voyage(const char *fleet, int rounds) {
+  fl_buf log = {0};
+  char path[160], last[64];
+  ck_assert_int_eq(fl_fs_read(&log, fixture("events/voyage.jsonl"), 1 << 20, NULL), FL_OK);
+  snprintf(last, sizeof last, "\"ev\":\"round\",\"round\":%d,", rounds);
+  const char *line = strstr(log.data, last);
+  size_t end = (size_t)(strchr(line, '\n') - log.data) + 1;
+  ck_assert_int_eq(mkdir(fleet, 0700), 0);
+  snprintf(path, sizeof path, "%s/events.jsonl", fleet);
+  ck_assert_int_eq(fl_fs_replace(path, log.data, end, NULL), FL_OK);
+  fl_buf_release(&log);
+}
+
+START_TEST(a_run_without_events) {
   char one[4096], two[96];
   const char *paths[2] = {one, two};
   snprintf(one, sizeof one, "%s", fixture("events/voyage.jsonl"));
@@ -317,6 +341,39 @@ START_TEST(several_runs) {
   ck_assert(shows("waiting for the first event"));
   type("r2ccc");
   ck_assert(shows("all runs"));
+}
+END_TEST
+
+/* Two runs of different length, of which one is the beginning of the other: the same values where
+ * both have them, and the end of the shorter one named. Values as grep shows them in the log. */
+START_TEST(several_runs) {
+  char one[4096], two[96], three[96];
+  const char *paths[3] = {one, two, three};
+  snprintf(one, sizeof one, "%s", fixture("events/voyage.jsonl"));
+  snprintf(two, sizeof two, "%s/a", dir);
+  ck_assert_int_eq(mkdir(two, 0700), 0);
+  snprintf(two, sizeof two, "%s/a/fleet", dir);
+  put_part_of_voyage(two, 15);
+  snprintf(three, sizeof three, "%s/b", dir);
+  ck_assert_int_eq(mkdir(three, 0700), 0);
+  snprintf(three, sizeof three, "%s/b/fleet", dir);
+  put_part_of_voyage(three, 8);
+  open_fleets(paths, 3);
+  ck_assert_uint_eq(app->feed[0].snap.round, 60);
+  ck_assert_uint_eq(app->feed[1].snap.round, 15);
+  ck_assert_uint_eq(app->feed[2].snap.round, 8);
+  ck_assert_str_eq(app->feed[1].label, "a/fleet"); /* the last name alone is the third's too */
+  type("2ccc");
+  ck_assert(shows("voyage.jsonl 1.425  2 a/fleet 2.381 at 15"));
+  golden("loss-runs-80x24", 80, 24);
+  golden("loss-runs-200x60", 200, 60);
+  ck_assert(shows("3 b/fleet 1.978 at 8"));
+  app->loss.cursor = 8;
+  const char *all = draw(80, 24);
+  ck_assert_ptr_nonnull(strstr(all, "voyage.jsonl 1.978  2 a/fleet 1.978"));
+  ck_assert_ptr_null(strstr(all, " at "));
+  type("o"); /* without the held-out curves */
+  ck_assert_ptr_null(strstr(draw(80, 24), "held-out"));
 }
 END_TEST
 
@@ -521,8 +578,10 @@ Suite *suite_views(void) {
   tcase_add_test(t, search_and_filter);
   tcase_add_test(t, loss_zoom_and_cursor);
   tcase_add_test(t, rejected_only);
+  tcase_add_test(t, coverage_below);
   tcase_add_test(t, playback);
   tcase_add_test(t, it_leaves_when_told_to);
+  tcase_add_test(t, a_run_without_events);
   tcase_add_test(t, several_runs);
   tcase_add_test(t, mouse);
   tcase_add_test(t, no_trainer);

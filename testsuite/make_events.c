@@ -110,8 +110,10 @@ static void round_event(world *w, uint32_t round, uint32_t doc) {
   uint32_t other = w->resident[below(w, w->n_resident)];
   for (int i = 0; i < CONVS; i++)
     printf(i == 3 && other != doc ? "%s[%u,%u]" : "%s[%u]", i ? "," : "", doc, other);
-  printf("],\"steps\":{\"%u\":%u", doc, w->steps[doc]);
-  if (other != doc) printf(",\"%u\":%u", other, ++w->steps[other]);
+  if (other != doc) w->steps[other]++;
+  printf("],\"steps\":{");
+  for (uint32_t i = 0; i < w->n_resident; i++)
+    printf("%s\"%u\":%u", i ? "," : "", w->resident[i], w->steps[w->resident[i]]);
   printf("},\"seconds\":%.3f,\"gen_s\":%.3f,\"teacher_s\":0.000,\"student_s\":%.3f,\"opt_s\":%.3f,"
          "\"io_s\":%.3f,\"gen_tokens\":%u,\"rss\":%u,\"peak_rss\":%u,\"resident_bytes\":%u,"
          "\"resident\":[", gen + student + opt + io, gen, student, opt, io, tokens + 150,

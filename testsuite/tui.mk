@@ -20,6 +20,7 @@ tui_tests = \
 	testsuite/tui/keys.sh \
 	testsuite/tui/live.sh \
 	testsuite/tui/restore.sh \
+	testsuite/tui/compare.sh \
 	testsuite/tui/hostile.sh \
 	testsuite/tui/demo.sh \
 	testsuite/tui/disturb.sh \

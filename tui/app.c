@@ -53,6 +53,8 @@ int fl_app_init(fl_app *a, const fl_tui_options *opt, fl_err *err) {
     if (rc != FL_OK) return fl_fail(err, rc, "watch: no memory for %s", opt->fleets[i]);
     a->n_feeds++;
   }
+  if (rc == FL_OK && fl_feed_tell_apart(a->feed, opt->fleets, a->n_feeds) != FL_OK)
+    return fl_fail(err, FL_ENOMEM, "watch: no memory");
   if (opt->speed > 0) {
     a->speed = opt->speed;
     a->playing = true;
@@ -108,7 +110,7 @@ static bool play(fl_app *a, double dt) {
   const fl_store *st = &f->store;
   if (!f->caught_up || st->n_ticks == 0) return false;
   if (isnan(a->play_t)) { /* from the beginning */
-    a->play_t = st->tick[0].t;
+    a->play_t = fl_store_t(st, 0);
     fl_feed_seek(f, 1);
     return true;
   }
@@ -116,8 +118,8 @@ static bool play(fl_app *a, double dt) {
   a->play_t += dt * a->speed;
   size_t to = fl_store_seek(st, a->play_t);
   if (to < before) to = before;
-  if (to == before && to < st->n_ticks && st->tick[to].t - a->play_t > 2 * a->speed)
-    a->play_t = st->tick[to].t;
+  if (to == before && to < st->n_ticks && fl_store_t(st, to) - a->play_t > 2 * a->speed)
+    a->play_t = fl_store_t(st, to);
   if (to != before) fl_feed_seek(f, to);
   if (f->cursor >= st->n_ticks) a->playing = false;
   return f->cursor != before || !a->playing;

@@ -19,7 +19,7 @@
 #include "tui/layout.h"
 #include "tui/settings.h"
 
-enum { FL_FEEDS_MAX = 8, FL_TURNS_MAX = 64, FL_HELP_LINES = 24 };
+enum { FL_TURNS_MAX = 64, FL_HELP_LINES = 24 };
 
 typedef enum fl_overlay { FL_OVER_NONE, FL_OVER_HELP, FL_OVER_MENU, FL_OVER_SETUP, FL_OVER_STOP }
     fl_overlay;
@@ -74,6 +74,7 @@ typedef struct fl_study_state {
   uint32_t record; /* then: which */
   size_t page;
   bool rejected_only;
+  bool coverage; /* on a narrow screen: the maps stand below, instead of the conversation */
 } fl_study_state;
 
 typedef struct fl_app {

@@ -195,7 +195,7 @@ enum { HINTS = sizeof hints / sizeof *hints, ROOMY = 110 };
 /* What F6 and F7 do depends on the view. */
 static const char *label_of(const fl_app *a, size_t i) {
   static const char *const six[FL_VIEWS] = {"Sort", "Curves", "", "", "Reject", ""};
-  static const char *const seven[FL_VIEWS] = {"Open", "Smooth", "", "Bare", "", ""};
+  static const char *const seven[FL_VIEWS] = {"Open", "Smooth", "", "Bare", "Cover", ""};
   if (hints[i].n == 5 && fl_feed_status(&a->feed[a->current]) == FL_FEED_PAUSED) return "Go on";
   if (hints[i].n == 6) return six[a->view];
   if (hints[i].n == 7) return seven[a->view];

@@ -15,12 +15,16 @@ static const double ping_every_s = 2;
 static const double quiet_after_s = 10; /* without an event and without a ping's answer */
 enum { FOLD_SLICE = 20000, PINGS_PATIENCE = 5 };
 
-static const char *last_component(const char *path) {
+/* The last components of a path, at most that many, without slashes at the end. */
+static char *last_components(const char *path, int components) {
   const char *end = path + strlen(path);
   while (end > path + 1 && end[-1] == '/') end--;
   const char *p = end;
-  while (p > path && p[-1] != '/') p--;
-  return p;
+  while (components-- > 0) {
+    while (p > path && p[-1] == '/') p--;
+    while (p > path && p[-1] != '/') p--;
+  }
+  return fl_strndup(p, (size_t)(end - p));
 }
 
 int fl_feed_open(fl_feed *f, const char *path) {
@@ -32,13 +36,28 @@ int fl_feed_open(fl_feed *f, const char *path) {
   f->dir = !is_file ? fl_strdup(path)
            : slash  ? fl_strndup(path, slash == path ? 1 : (size_t)(slash - path))
                     : fl_strdup(".");
-  f->label = fl_strdup(last_component(path));
+  f->label = last_components(path, 1);
   char *log = is_file ? fl_strdup(path) : fl_fs_join(path, "events.jsonl");
   int rc = f->dir && f->label && log ? fl_reader_open(&f->reader, log) : FL_ENOMEM;
   fl_free(log);
   if (rc != FL_OK) fl_feed_close(f);
-  else if (strchr(f->label, '/')) f->label[strcspn(f->label, "/")] = '\0';
   return rc;
+}
+
+int fl_feed_tell_apart(fl_feed *f, const char *const *path, size_t n) {
+  char *longer[FL_FEEDS_MAX] = {0};
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < n && !longer[i]; k++) {
+      if (k == i || strcmp(f[i].label, f[k].label) != 0) continue;
+      longer[i] = last_components(path[i], 2);
+      if (!longer[i]) return FL_ENOMEM;
+    }
+  for (size_t i = 0; i < n; i++) {
+    if (!longer[i]) continue;
+    fl_free(f[i].label);
+    f[i].label = longer[i];
+  }
+  return FL_OK;
 }
 
 static void drop_details(fl_feed *f) {
@@ -236,7 +255,7 @@ const fl_json *fl_feed_detail(fl_feed *f, size_t event) {
   double t;
   if (fl_reader_line(&f->reader, r->line, &line) &&
       fl_json_parse(&d->json, line.data, line.len, NULL) == FL_OK &&
-      !(fl_json_get_num(d->json, "t", &t) && fabs(t - f->store.tick[event].t) < 0.01)) {
+      !(fl_json_get_num(d->json, "t", &t) && fl_store_is_at(&f->store, event, t))) {
     /* not the line that was read: the file was written over, or a clock was set back */
     const char *ev = NULL;
     fl_json_get_str(d->json, "ev", &ev);

@@ -24,7 +24,7 @@ typedef enum fl_feed_state {
   FL_FEED_FAILED
 } fl_feed_state;
 
-enum { FL_DETAILS = 64 };
+enum { FL_DETAILS = 64, FL_FEEDS_MAX = 8 };
 
 typedef struct fl_detail {
   size_t event;
@@ -34,7 +34,7 @@ typedef struct fl_detail {
 
 typedef struct fl_feed {
   char *dir;   /* the fleet folder */
-  char *label; /* its last component, for titles */
+  char *label; /* its last component, for titles; two where several feeds share the last */
   fl_reader reader;
   fl_store store;
   fl_snapshot snap;
@@ -60,6 +60,9 @@ typedef struct fl_feed {
 /* `path` is a fleet folder or a log file. FL_OK or FL_ENOMEM. */
 int fl_feed_open(fl_feed *f, const char *path);
 void fl_feed_close(fl_feed *f);
+/* Labels with two components the feeds whose last ones are equal; `path` as they were opened with.
+ * FL_OK or FL_ENOMEM. */
+int fl_feed_tell_apart(fl_feed *f, const char *const *path, size_t n);
 
 /* Reads and folds for at most about `seconds`; checks on the trainer. True when anything that can
  * be seen changed. *more: there is more to read right away. Errors stay in f->error. */

@@ -141,13 +141,13 @@ static void text_line(fl_buf *out, fl_feed *f, size_t event, fl_kind kind, const
 }
 
 void fl_headless_line(fl_buf *out, fl_feed *f, size_t event) {
-  const fl_tick *t = &f->store.tick[event];
   const void *r = fl_store_tick_rec(&f->store, event);
-  fl_kind kind = (fl_kind)t->kind;
+  fl_kind kind = (fl_kind)f->store.tick[event].kind;
+  double t = fl_store_t(&f->store, event);
   char date[FL_FMT], clock[FL_FMT], a[FL_FMT];
   if (kind == FL_EV_COVERAGE || kind == FL_EV_DOC) return;
-  fl_fmt_date(date, t->t);
-  fl_fmt_clock(clock, t->t);
+  fl_fmt_date(date, t);
+  fl_fmt_clock(clock, t);
   fl_buf_printf(out, "%.10s %s ", date, clock);
   switch (kind) {
     case FL_EV_RUN: run_line(out, f, r); break;
@@ -270,6 +270,7 @@ int fl_headless(const fl_tui_options *opt, fl_err *err) {
     rc = fl_feed_open(&feed[n], opt->fleets[n]);
     if (rc != FL_OK) fl_fail(err, rc, "watch: no memory for %s", opt->fleets[n]);
   }
+  if (rc == FL_OK) rc = fl_feed_tell_apart(feed, opt->fleets, n);
   for (size_t i = 0; rc == FL_OK && opt->once && i < n; i++) rc = once(opt, &feed[i], &out, err);
   if (rc == FL_OK && !opt->once) rc = follow(opt, feed, &out, err);
   for (size_t i = 0; rc == FL_OK && i < n; i++) rc = say_how_it_ended(opt, &feed[i], err);

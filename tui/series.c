@@ -164,3 +164,38 @@ void fl_series_columns(const fl_series *s, double x0, double x1, double half_lif
     c->smooth = half_life > 0 ? (float)(e.sum / e.weight) : c->mean;
   }
 }
+
+/* Points two by two become one. */
+static void halve(fl_series *s) {
+  size_t n = s->n / 2;
+  fl_series_reset(s); /* the points lie where they lay; each is read before its place is written */
+  for (size_t i = 0; i < n; i++) {
+    fl_point a = s->point[2 * i], b = s->point[2 * i + 1];
+    fl_series_push(s, b.x, ((double)a.y + (double)b.y) / 2);
+  }
+}
+
+int fl_thin_push(fl_thin *t, uint32_t x, double y) {
+  size_t stride = t->stride ? t->stride : 1;
+  if (!isfinite(y) || fabs(y) > 1e30) return FL_OK;
+  if (t->s.n && t->s.point[t->s.n - 1].x >= x) t->n = 0, t->sum = 0;
+  if (t->n + 1 < stride) {
+    t->sum += y;
+    t->n++;
+    return FL_OK;
+  }
+  int rc = fl_series_push(&t->s, x, (t->sum + y) / (double)stride);
+  if (rc != FL_OK) return rc;
+  t->n = 0;
+  t->sum = 0;
+  if (t->s.n < FL_THIN_POINTS) return FL_OK;
+  halve(&t->s);
+  t->stride = 2 * stride;
+  return FL_OK;
+}
+
+void fl_thin_truncate(fl_thin *t, uint32_t last) {
+  fl_series_truncate(&t->s, last);
+  t->n = 0;
+  t->sum = 0;
+}

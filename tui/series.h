@@ -57,4 +57,16 @@ double fl_series_last(const fl_series *s); /* NaN when empty */
 void fl_series_columns(const fl_series *s, double x0, double x1, double half_life, fl_column *col,
                        size_t n_cols);
 
+/* A curve that is only ever drawn as a whole: at most FL_THIN_POINTS points, each the mean of as
+ * many values as that takes, at the x of the last of them. `s` is read like any other series. */
+enum { FL_THIN_POINTS = 4096 };
+typedef struct fl_thin {
+  fl_series s;
+  size_t stride, n; /* values a point (0 counts as 1); values in `sum`, not yet a point */
+  double sum;
+} fl_thin;
+
+int fl_thin_push(fl_thin *t, uint32_t x, double y); /* as fl_series_push */
+void fl_thin_truncate(fl_thin *t, uint32_t last);
+
 #endif

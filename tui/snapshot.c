@@ -29,8 +29,7 @@ void fl_snapshot_release(fl_snapshot *s) {
   }
   fl_free(s->doc);
   fl_free(s->doc_hash);
-  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->rate, &s->memory,
-                            &s->seconds};
+  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->rate.s, &s->memory.s};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) fl_series_release(all[i]);
   fl_snapshot_init(s);
 }
@@ -160,9 +159,10 @@ static double mix(double mean, double value, double weight) {
 }
 
 static void go_back(fl_snapshot *s, uint32_t round) {
-  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->rate, &s->memory,
-                            &s->seconds};
+  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) fl_series_truncate(all[i], round);
+  fl_thin_truncate(&s->rate, round);
+  fl_thin_truncate(&s->memory, round);
   for (size_t i = 0; i < s->n_docs; i++) {
     fl_series_truncate(&s->doc[i].curve, round);
     fl_series_truncate(&s->doc[i].held, round);
@@ -276,9 +276,8 @@ static void add_cost(fl_snapshot *s, const fl_rec_round *r) {
 static int push_curves(fl_snapshot *s, const fl_rec_round *r, fl_doc *d) {
   const double tok = r->seconds > 0 ? fl_known(r->tokens) / (double)r->seconds : (double)NAN;
   int rc = fl_series_push(&s->curve, r->round, (double)r->loss);
-  if (rc == FL_OK) rc = fl_series_push(&s->rate, r->round, tok);
-  if (rc == FL_OK) rc = fl_series_push(&s->memory, r->round, (double)r->rss);
-  if (rc == FL_OK) rc = fl_series_push(&s->seconds, r->round, (double)r->seconds);
+  if (rc == FL_OK) rc = fl_thin_push(&s->rate, r->round, tok);
+  if (rc == FL_OK) rc = fl_thin_push(&s->memory, r->round, (double)r->rss);
   if (rc == FL_OK && d) rc = fl_series_push(&d->curve, r->round, (double)r->loss);
   return rc;
 }
@@ -423,10 +422,11 @@ static void on_end(fl_snapshot *s, const fl_rec_end *r) {
   if (d && d->residency == FL_TRAINING) d->residency = FL_RESIDENT;
 }
 
-static int apply(fl_snapshot *s, const fl_store *st, fl_tick tick) {
-  const void *r = fl_store_rec(st, (fl_kind)tick.kind, tick.at);
-  s->t = tick.t;
-  if (isnan(s->t0)) s->t0 = tick.t;
+static int apply(fl_snapshot *s, const fl_store *st, size_t event) {
+  const fl_tick tick = st->tick[event];
+  const void *r = fl_store_tick_rec(st, event);
+  s->t = fl_store_t(st, event);
+  if (isnan(s->t0)) s->t0 = s->t;
   switch ((fl_kind)tick.kind) {
     case FL_EV_RUN: return on_run(s, st, r, tick.at);
     case FL_EV_DOC: return on_doc(s, r);
@@ -459,7 +459,7 @@ int fl_snapshot_fold(fl_snapshot *s, const fl_store *store, size_t upto) {
   if (upto < s->applied) fl_snapshot_release(s);
   int rc = FL_OK;
   while (rc == FL_OK && s->applied < upto) {
-    rc = apply(s, store, store->tick[s->applied]);
+    rc = apply(s, store, s->applied);
     if (rc == FL_OK) s->applied++;
   }
   s->run = s->run_at == FL_NONE ? NULL : fl_store_rec(store, FL_EV_RUN, s->run_at);

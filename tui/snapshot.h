@@ -103,7 +103,7 @@ typedef struct fl_snapshot {
   double tok_s, gen_tok_s;   /* of the last round, supervised and generated tokens a second */
   fl_cost cost, last;        /* since the beginning; the last round alone */
   fl_series curve, held, held_composed;
-  fl_series rate, memory, seconds;
+  fl_thin rate, memory;
   uint32_t round_at;         /* record of the last round, FL_NONE */
 
   uint32_t saved_round, generation, save_reason;

@@ -11,7 +11,8 @@ enum {
   POOL_MAX = 64 << 20,     /* bytes of names; a log that needs more loses the further ones */
   NAME_MAX_BYTES = 4096,
   ARRAY_MAX = 1 << 16,     /* elements read of one array */
-  STUDY_HASH = 1 << 16
+  STUDY_HASH = 1 << 16,
+  STEPS_HASH = 1 << 12
 };
 
 const char *const fl_event_names[] = {"run", "doc", "study", "round", "rotate", "heldout",
@@ -79,7 +80,7 @@ static const field study_fields[] = {
 static const field round_fields[] = {
     FIELD(round, round, F_U32), FIELD(round, doc, F_U32), FIELD(round, loss, F_F32),
     FIELD(round, lr, F_F32), FIELD(round, grad_norm, F_F32), FIELD(round, tokens, F_U32),
-    FIELD(round, rows, F_U32), FIELD(round, steps, F_PAIRS), FIELD(round, seconds, F_F32),
+    FIELD(round, steps, F_PAIRS), FIELD(round, seconds, F_F32),
     FIELD(round, gen_s, F_F32), FIELD(round, teacher_s, F_F32), FIELD(round, student_s, F_F32),
     FIELD(round, opt_s, F_F32), FIELD(round, io_s, F_F32), FIELD(round, gen_tokens, F_U32),
     FIELD(round, rss, F_F32), FIELD(round, peak_rss, F_F32), FIELD(round, resident_bytes, F_F32),
@@ -333,23 +334,66 @@ static void narrow_study(fl_store *s, fl_rec_study_wide *w, size_t index) {
   *last = (uint32_t)index;
 }
 
+static bool at_end(const fl_store *s, fl_ref ref) { return ref.at + ref.n == s->n_numbers; }
+
+/* A trainer names everybody in memory and everybody's steps in every round; what has not changed
+ * since the round before is kept once. */
+static void narrow_round(fl_store *s, fl_rec_round *r) {
+  if (r->round == FL_NONE) return; /* says nothing to a snapshot */
+  uint32_t *now = s->number + r->resident.at, *was = s->number + s->last_resident.at;
+  size_t n = r->resident.n, kept = 0;
+  if (n > 0 && n == s->last_resident.n && memcmp(now, was, n * sizeof *now) == 0) {
+    if (at_end(s, r->resident)) s->n_numbers -= n;
+    r->resident = s->last_resident;
+  } else if (n > 0) {
+    s->last_resident = r->resident;
+  }
+  uint32_t *pair = s->number + r->steps.at;
+  bool last = at_end(s, r->steps);
+  for (size_t i = 0; i + 1 < r->steps.n; i += 2) {
+    fl_steps *known = &s->known_steps[pair[i] % STEPS_HASH];
+    if (known->doc == pair[i] && known->steps == pair[i + 1]) continue;
+    *known = (fl_steps){pair[i], pair[i + 1]};
+    memmove(pair + kept, pair + i, 2 * sizeof *pair);
+    kept += 2;
+  }
+  r->steps.n = (uint32_t)kept;
+  if (last) s->n_numbers = r->steps.at + kept;
+}
+
+/* Tables by document id, all bits set where nothing is known. */
+static int need_known(fl_store *s) {
+  const size_t study = STUDY_HASH * sizeof *s->last_study;
+  const size_t steps = STEPS_HASH * sizeof *s->known_steps;
+  if (!s->last_study && (s->last_study = fl_malloc(study))) memset(s->last_study, 0xFF, study);
+  if (!s->known_steps && (s->known_steps = fl_malloc(steps))) memset(s->known_steps, 0xFF, steps);
+  return s->last_study && s->known_steps ? FL_OK : FL_ENOMEM;
+}
+
+static void narrow(fl_store *s, fl_kind kind, any_rec *r, size_t index) {
+  if (kind == FL_EV_STUDY) narrow_study(s, &r->study, index);
+  if (kind == FL_EV_ROUND) narrow_round(s, &r->round);
+  if (kind == FL_EV_DOC && r->doc.steps != FL_NONE)
+    s->known_steps[r->doc.doc % STEPS_HASH] = (fl_steps){r->doc.doc, r->doc.steps};
+}
+
 static int append(fl_store *s, fl_kind kind, any_rec *r, double t) {
   fl_table *table = &s->kind[kind];
-  size_t size = kinds[kind].size;
-  if (s->n_ticks >= FL_NONE - 1 || table->n >= (1u << 28) - 1) return FL_OK;
-  if (kind == FL_EV_STUDY && !s->last_study) {
-    s->last_study = fl_calloc(STUDY_HASH, sizeof *s->last_study);
-    if (!s->last_study) return FL_ENOMEM;
-    memset(s->last_study, 0xFF, STUDY_HASH * sizeof *s->last_study);
-  }
-  int rc = reserve(&s->tick, &s->cap_ticks, s->n_ticks, 1, sizeof *s->tick);
+  size_t size = kinds[kind].size, n = s->n_ticks, base = n / FL_TICKS_A_BASE;
+  if (n >= FL_NONE - 1 || table->n >= (1u << 28) - 1) return FL_OK;
+  int rc = need_known(s);
+  if (rc == FL_OK) rc = reserve(&s->tick, &s->cap_ticks, n, 1, sizeof *s->tick);
+  if (rc == FL_OK) rc = reserve(&s->base, &s->cap_base, base, 1, sizeof *s->base);
   if (rc == FL_OK) rc = reserve(&table->rec, &table->cap, table->n, 1, size);
   if (rc != FL_OK) return rc;
-  if (s->n_ticks && s->tick[s->n_ticks - 1].t > t) t = s->tick[s->n_ticks - 1].t;
-  r->rec.event = (uint32_t)s->n_ticks;
-  if (kind == FL_EV_STUDY) narrow_study(s, &r->study, table->n);
+  if (n > 0 && fl_store_t(s, n - 1) > t) t = fl_store_t(s, n - 1);
+  if (n % FL_TICKS_A_BASE == 0) s->base[base] = t;
+  r->rec.event = (uint32_t)n;
+  narrow(s, kind, r, table->n);
   memcpy((char *)table->rec + table->n * size, r, size);
-  s->tick[s->n_ticks++] = (fl_tick){t, (uint32_t)kind & 15, (uint32_t)table->n & 0xFFFFFFF};
+  s->tick[n] = (fl_tick){(float)(t - s->base[base]), (uint32_t)kind & 15,
+                         (uint32_t)table->n & 0xFFFFFFF};
+  s->n_ticks++;
   table->n++;
   return FL_OK;
 }
@@ -386,7 +430,9 @@ int fl_store_add(fl_store *s, const char *line, size_t len, fl_line_ref where) {
 void fl_store_reset(fl_store *s) {
   for (int k = 0; k < FL_EV_KINDS; k++) s->kind[k].n = 0;
   s->n_ticks = s->n_bytes = s->n_numbers = s->n_damaged = s->n_unknown = s->n_lines = 0;
+  s->last_resident = (fl_ref){0, 0};
   if (s->last_study) memset(s->last_study, 0xFF, STUDY_HASH * sizeof *s->last_study);
+  if (s->known_steps) memset(s->known_steps, 0xFF, STEPS_HASH * sizeof *s->known_steps);
 }
 
 void fl_store_release(fl_store *s) {
@@ -394,7 +440,9 @@ void fl_store_release(fl_store *s) {
   fl_free(s->tick);
   fl_free(s->bytes);
   fl_free(s->number);
+  fl_free(s->base);
   fl_free(s->last_study);
+  fl_free(s->known_steps);
   *s = (fl_store){0};
 }
 
@@ -417,7 +465,7 @@ size_t fl_store_seek(const fl_store *s, double t) {
   size_t lo = 0, hi = s->n_ticks;
   while (lo < hi) {
     size_t mid = lo + (hi - lo) / 2;
-    if (s->tick[mid].t <= t) lo = mid + 1;
+    if (fl_store_t(s, mid) <= t) lo = mid + 1;
     else hi = mid;
   }
   return lo;

@@ -82,13 +82,13 @@ typedef struct fl_rec_study {
 
 typedef struct fl_rec_round {
   fl_rec rec;
-  uint32_t round, doc, tokens, rows, gen_tokens;
+  uint32_t round, doc, tokens, gen_tokens;
   float loss, lr, grad_norm;
   float seconds, gen_s, teacher_s, student_s, opt_s, io_s;
   float rss, peak_rss, resident_bytes;
   float gflop, gbyte; /* work of the round, where the trainer counts it */
-  fl_ref steps;    /* numbers: document, steps, document, steps, ... */
-  fl_ref resident; /* numbers */
+  fl_ref steps;    /* numbers: document, steps, ...; without those that are known already */
+  fl_ref resident; /* numbers; shared by rounds that have the same */
 } fl_rec_round;
 
 typedef struct fl_rec_rotate {
@@ -159,11 +159,19 @@ extern const char *const fl_study_kinds[], *const fl_rejections[], *const fl_sav
     *const fl_answer_arms[], *const fl_end_states[], *const fl_doc_states[],
     *const fl_event_names[], *const fl_control_cmds[], *const fl_control_keys[];
 
+/* Its time is fl_store_t: what a tick holds counts from the first one of its FL_TICKS_A_BASE, in
+ * single precision (a millisecond as long as those lie within hours). */
+enum { FL_TICKS_A_BASE = 256 };
 typedef struct fl_tick {
-  double t;          /* seconds since 1970; never decreasing (a clock set back is held) */
+  float dt;
   uint32_t kind : 4; /* fl_kind */
   uint32_t at : 28;  /* index in the records of that kind */
-} __attribute__((packed)) fl_tick;
+} fl_tick;
+
+/* The optimizer steps that a document was last said to have. */
+typedef struct fl_steps {
+  uint32_t doc, steps;
+} fl_steps;
 
 typedef struct fl_table {
   void *rec;
@@ -174,11 +182,15 @@ typedef struct fl_store {
   fl_table kind[FL_EV_KINDS];
   fl_tick *tick;
   size_t n_ticks, cap_ticks;
+  double *base; /* ceil(n_ticks / FL_TICKS_A_BASE) */
+  size_t cap_base;
   char *bytes;
   size_t n_bytes, cap_bytes;
   uint32_t *number;
   size_t n_numbers, cap_numbers;
   uint32_t *last_study; /* by document id modulo a power of two: newest study record */
+  fl_steps *known_steps; /* likewise */
+  fl_ref last_resident;  /* of the newest round that had one */
   size_t n_damaged, n_unknown; /* lines left out; and why they matter: shown to the user */
   size_t n_lines;
 } fl_store;
@@ -195,6 +207,14 @@ const void *fl_store_rec(const fl_store *s, fl_kind kind, size_t i);
 /* The record at a place of the timeline. */
 static inline const void *fl_store_tick_rec(const fl_store *s, size_t event) {
   return fl_store_rec(s, (fl_kind)s->tick[event].kind, s->tick[event].at);
+}
+/* When it was, in seconds since 1970; never decreasing (a clock set back is held). */
+static inline double fl_store_t(const fl_store *s, size_t event) {
+  return s->base[event / FL_TICKS_A_BASE] + (double)s->tick[event].dt;
+}
+/* Whether a line that says `t` can be that event's. */
+static inline bool fl_store_is_at(const fl_store *s, size_t event, double t) {
+  return (float)(t - s->base[event / FL_TICKS_A_BASE]) == s->tick[event].dt;
 }
 /* A pooled string, not NUL-terminated. */
 const char *fl_store_str(const fl_store *s, fl_ref ref, size_t *n);

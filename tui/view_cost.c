@@ -123,7 +123,7 @@ static void draw_speed(fl_app *a, fl_canvas *c, fl_rect frame) {
   fl_rect r = fl_frame(c, frame, "How fast it goes");
   fl_canvas_clip(c, r);
   int y = r.y;
-  y = row(c, r, y, "supervised tok/s", fl_fmt_num(v, s->tok_s, 1), "");
+  y = row(c, r, y, "trained tok/s", fl_fmt_num(v, s->tok_s, 1), "");
   y = row(c, r, y, "generated tok/s", fl_fmt_num(v, s->gen_tok_s, 1), "");
   y = peak_row(c, r, y, "compute", s->last.gflop, s->last.seconds,
                s->run ? (double)s->run->peak_gflops : (double)NAN, "GFLOP/s");
@@ -140,7 +140,7 @@ static void draw_speed(fl_app *a, fl_canvas *c, fl_rect frame) {
     y = row(c, r, y, "prompt cached", fl_fmt_part(v, part_cached), "");
   }
   fl_rect rest = {r.x + 1, y + 1, r.w - 2, r.y + r.h - y - 1};
-  bars(c, rest, "supervised tokens/s over the run", &s->rate, ST_BAR);
+  bars(c, rest, "trained tokens/s over the run", &s->rate.s, ST_BAR);
 }
 
 static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
@@ -159,8 +159,8 @@ static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
   y = row(c, r, y, "highest", fl_fmt_bytes(v, s->peak_rss), "");
   snprintf(more, sizeof more, "%zu in all", fl_snapshot_count(s, FL_RESIDENT));
   y = row(c, r, y, "cartridges", fl_fmt_bytes(v, s->resident_bytes), more);
-  snprintf(more, sizeof more, "%s, number %s", fl_fmt_ago(w, s->saved_t, fl_app_now(a, f)),
-           fl_fmt_u32(v, s->generation));
+  snprintf(more, sizeof more, "#%s, %s", fl_fmt_u32(v, s->generation),
+           fl_fmt_ago(w, s->saved_t, fl_app_now(a, f)));
   y = row(c, r, y, "last save", fl_fmt_bytes(v, s->saved_bytes), more);
   y = row(c, r, y, "written in all", fl_fmt_bytes(v, s->bytes_written), "");
   if (s->chunks != FL_NONE) {
@@ -176,7 +176,7 @@ static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
     fl_put_fit(c, r.x + 1, y++, r.w - 2, ST_DIM, more, strlen(more));
   }
   fl_rect rest = {r.x + 1, y, r.w - 2, r.y + r.h - y};
-  bars(c, rest, "memory over the run", &s->memory, ST_RESIDENT);
+  bars(c, rest, "memory over the run", &s->memory.s, ST_RESIDENT);
 }
 
 static void draw(fl_app *a, fl_canvas *c) {
@@ -195,7 +195,9 @@ static bool key(fl_app *a, const fl_key *k) {
 static const char *const help[][2] = {
     {"generate", "the bots write conversations; the largest part of most runs"},
     {"student", "forward and backward through the cartridges"},
-    {"50% of 183", "the share of the machine's own peak, measured by `flotilla bench`"},
+    {"trained tok/s", "tokens of answers that a cartridge learnt from"},
+    {"compute", "of matrix products; the share is of the machine's peak, measured at the start"},
+    {"reading", "of weights; the share is of the rate at which the machine reads them at best"},
     {NULL, NULL}};
 
 const fl_view fl_view_cost = {"cost", "Cost", draw, key, NULL, help};

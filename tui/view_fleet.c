@@ -240,7 +240,7 @@ static columns place_columns(fl_rect r) {
   if (w >= 72) p.composed_x = x -= 9;
   p.held_x = x -= 9;
   p.loss_x = x -= 8;
-  if (w >= 84) p.tokens_x = x -= 8;
+  if (w >= 78) p.tokens_x = x -= 8;
   p.steps_w = w >= 100 ? 16 : w >= 76 ? 11 : 6;
   p.steps_x = x -= p.steps_w + 1;
   p.name_w = x - (r.x + 7);

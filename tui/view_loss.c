@@ -81,6 +81,11 @@ static curves choose(fl_app *a) {
     case SHOW_RUNS:
       for (size_t i = 0; i < a->n_feeds; i++)
         add_text(&cs, &a->feed[i].snap.curve, false, a->feed[i].label);
+      for (size_t i = 0; held && i < a->n_feeds; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%.40s, held-out", a->feed[i].label);
+        add_text(&cs, &a->feed[i].snap.held, false, name);
+      }
       break;
     default:
       add_text(&cs, &s->curve, true, "loss");
@@ -244,26 +249,35 @@ static void draw_reading(fl_app *a, fl_canvas *c, fl_rect r, const curves *cs) {
   if (x + (int)sizeof keys < r.w) fl_put_right(c, r.w - 1, r.y + 1, ST_DIM, keys);
 }
 
+/* The value at a round; of a curve that ended earlier its last one, and where that was. */
+static void value_at(char *out, size_t size, const fl_series *s, uint32_t at) {
+  char v[FL_FMT];
+  uint32_t last = s->point[s->n - 1].x;
+  fl_fmt_num(v, fl_series_at(s, at), 3);
+  if (at > last) snprintf(out, size, "%s at %u", v, last);
+  else snprintf(out, size, "%s", v);
+}
+
 static void draw_legend(fl_app *a, fl_canvas *c, fl_rect r, const curves *cs, bool beside) {
   fl_canvas_clip(c, r);
   if (beside) r = fl_frame(c, r, "Curves");
-  char buf[FL_FMT];
+  char text[2 * FL_FMT];
   int x = r.x + 1, y = r.y;
   uint32_t at = cs->n ? (uint32_t)cursor_of(&a->loss, cs) : 0;
   for (size_t i = 0; i < cs->n; i++) {
     const curve *cv = &cs->c[i];
-    fl_fmt_num(buf, fl_series_at(cv->series, at), 3);
-    int room = beside ? r.w - 12 : 22;
+    value_at(text, sizeof text, cv->series, at);
+    int room = beside ? r.w - 5 - (int)strlen(text) : 22;
     if (!beside && x + room + 10 > r.w && x > r.x + 1) x = r.x + 1, y++;
     if (y >= r.y + r.h) return;
     fl_putf(c, x, y, cv->style, "%zu", i + 1);
     int used = fl_put_fit(c, x + 2, y, room, cv->style, cv->name, strlen(cv->name));
     if (beside) {
-      fl_put_right(c, r.x + r.w - 1, y++, ST_TEXT, buf);
+      fl_put_right(c, r.x + r.w - 1, y++, ST_TEXT, text);
       continue;
     }
     x += 3 + used;
-    x += 2 + fl_put(c, x, y, ST_TEXT, buf);
+    x += 2 + fl_put(c, x, y, ST_TEXT, text);
   }
   if (!beside) return;
   y = r.y + r.h - 5;

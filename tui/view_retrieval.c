@@ -100,7 +100,7 @@ static void explain(const fl_json *j, char *out, size_t size) {
   fl_buf_printf(&s, "Took %zu with the best scores: ", v.n_chosen);
   if (v.n_chosen > 1) fl_buf_puts(&s, "the last of them ");
   fl_buf_printf(&s, "%s", a);
-  if (!isnan(v.best_other)) fl_buf_printf(&s, ", the next document %s (%s less)", b, d);
+  if (!isnan(v.best_other)) fl_buf_printf(&s, ", the next document %s, a margin of %s", b, d);
   if (floor_ > -1) fl_buf_printf(&s, "; the floor is %s", fl_fmt_num(e, floor_, 2));
   snprintf(out, size, "%s.", s.data ? s.data : "");
   fl_buf_release(&s);
@@ -190,7 +190,7 @@ static void draw_recent(fl_app *a, fl_canvas *c, fl_rect frame) {
     const char *query = NULL;
     if (j) fl_json_get_str(j, "query", &query);
     if (!query) query = "(its line cannot be read any more)";
-    fl_put(c, r.x + 1, y, ST_DIM, fl_fmt_clock(clock, f->store.tick[event].t));
+    fl_put(c, r.x + 1, y, ST_DIM, fl_fmt_clock(clock, fl_store_t(&f->store, event)));
     fl_put_fit(c, r.x + 11, y, r.w - 12, ST_TEXT, query, strlen(query));
     if (i == st->selected) fl_tint(c, (fl_rect){r.x, y, r.w, 1}, ST_SELECT);
   }
@@ -296,7 +296,7 @@ static const char *const help[][2] = {
     {"typing", "scores follow while you type; Esc leaves the field, i returns"},
     {"check mark", "the document was chosen"},
     {"floor", "the score that a document must reach"},
-    {"less", "the margin: how far the best that was left out lies behind"},
+    {"margin", "how far the best that was left out lies behind the last that was taken"},
     {"up down", "go through the recent queries"},
     {NULL, NULL}};
 

@@ -117,7 +117,9 @@ static int put_wrapped(fl_canvas *c, fl_rect r, int y, fl_style st, const char *
 
 static void draw_opened(fl_app *a, fl_canvas *c, fl_rect frame) {
   fl_canvas_clip(c, frame);
-  fl_rect r = fl_frame(c, frame, "The selected conversation");
+  bool beside = a->layout.pane[FL_PANE_SIDE].w > 0;
+  fl_rect r = fl_frame(c, frame, beside ? "The selected conversation"
+                                        : "The selected conversation - F7: coverage");
   fl_canvas_clip(c, r);
   size_t sel = selected(a);
   if (sel == SIZE_MAX || r.w < 10) return;
@@ -141,9 +143,8 @@ static void draw_opened(fl_app *a, fl_canvas *c, fl_rect frame) {
 
 /* Every document with its strip, from the least covered on. */
 static void draw_coverage(fl_app *a, fl_canvas *c, fl_rect frame) {
-  if (frame.w == 0) return;
   fl_canvas_clip(c, frame);
-  fl_rect r = fl_frame(c, frame, "Coverage, least first");
+  fl_rect r = fl_frame(c, frame, "Coverage of the documents, least first");
   fl_canvas_clip(c, r);
   const fl_snapshot *s = fl_app_snap(a);
   double last = -1;
@@ -169,8 +170,10 @@ static void draw(fl_app *a, fl_canvas *c) {
   const fl_rect *pane = a->layout.pane;
   draw_counts(a, c, pane[FL_PANE_TOP]);
   draw_list(a, c, pane[FL_PANE_MAIN]);
-  draw_opened(a, c, pane[FL_PANE_LOWER]);
-  draw_coverage(a, c, pane[FL_PANE_SIDE]);
+  bool beside = pane[FL_PANE_SIDE].w > 0;
+  if (beside || !a->study.coverage) draw_opened(a, c, pane[FL_PANE_LOWER]);
+  if (beside || a->study.coverage)
+    draw_coverage(a, c, pane[beside ? FL_PANE_SIDE : FL_PANE_LOWER]);
 }
 
 static void move(fl_app *a, long rows) {
@@ -200,14 +203,16 @@ static bool key(fl_app *a, const fl_key *k) {
       else return false;
       return true;
     case FL_KEY_F:
-      if (k->cp != 6) return false;
-      a->study.rejected_only = !a->study.rejected_only;
+      if (k->cp == 6) a->study.rejected_only = !a->study.rejected_only;
+      else if (k->cp == 7) a->study.coverage = !a->study.coverage;
+      else return false;
       return true;
     case FL_KEY_CHAR:
       if (k->cp == 'k') move(a, -1);
       else if (k->cp == 'j') move(a, 1);
       else if (k->cp == 'g') a->study.held = false;
       else if (k->cp == 'x') a->study.rejected_only = !a->study.rejected_only;
+      else if (k->cp == 'v') a->study.coverage = !a->study.coverage;
       else return false;
       return true;
     default: return false;
@@ -218,6 +223,7 @@ static const char *const help[][2] = {
     {"arrows j k", "go through the conversations; below stands the whole text"},
     {"Home g Esc", "back to the newest, which follows what comes"},
     {"x F6", "only what was rejected, with the reason"},
+    {"v F7", "what was read of each document, below; on a wide screen it stands beside"},
     {"strips", "darker where more conversations were made from that part"},
     {NULL, NULL}};
 

@@ -60,6 +60,7 @@ void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total) {
   fl_event_str(&e, "kernel", fl_kernels_name(k));
   machine(&e);
   fl_event_num(&e, "peak_gflops", fl_peak_gflops(f->team));
+  fl_event_num(&e, "peak_gbs", fl_model_read_rate(f->model, f->team));
   fl_event_int(&e, "seed", (int64_t)f->opts.seed);
   fl_event_int(&e, "rounds", (int64_t)rounds_total);
   fl_event_int(&e, "round0", (int64_t)f->m.rounds);

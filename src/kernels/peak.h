@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "kernels/matmul.h"
 #include "kernels/team.h"
 
 /* GFLOP/s of BLIS's micro-kernel on data in the first-level cache, on every thread of the team; the
@@ -11,6 +12,8 @@
 double fl_peak_gflops(fl_team *team);
 /* GB/s of a streaming read by the team: every line of 256 MiB once. 0: no memory. */
 double fl_peak_read(fl_team *team);
+/* The same of packed weights, which are in memory anyway; up to 256 MiB of them. 0: none are. */
+double fl_peak_read_panels(fl_team *team, const fl_panels *const *w, size_t n);
 
 /* y [m, n] = x [m, k] . w^T for a plain w [n, k] by BLIS's own bli_sgemm, packing and all. */
 void fl_peak_sgemm(unsigned n_threads, float *y, const float *x, const float *w, size_t m, size_t n,

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "kernels/peak.h"
 #include "model/internal.h"
 
 static int check_vocab(fl_model *m, fl_err *err) {
@@ -102,4 +103,21 @@ const char *fl_model_tokenizer_hash(const fl_model *m) {
 
 size_t fl_model_weight_bytes(const fl_model *m) {
   return m->weights.bytes;
+}
+
+double fl_model_read_rate(const fl_model *m, fl_team *team) {
+  const fl_weights *w = &m->weights;
+  const fl_panels **all = fl_calloc(w->n_layers * 12 + 1, sizeof(fl_panels *));
+  size_t n = 0;
+  if (all == NULL) return 0;
+  all[n++] = w->head;
+  for (size_t i = 0; i < w->n_layers; i++) {
+    const fl_layer_weights *l = &w->layer[i];
+    const fl_proj *const parts[] = { &l->qkv, &l->attn_out, &l->gate_up, &l->ffn_down };
+    for (size_t k = 0; k < 4; k++)
+      for (size_t j = 0; j < parts[k]->n; j++) all[n++] = parts[k]->w[j];
+  }
+  double rate = fl_peak_read_panels(team, all, n);
+  fl_free(all);
+  return rate;
 }

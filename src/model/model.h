@@ -39,5 +39,8 @@ const char *fl_model_hash(const fl_model *m);      /* fl_gguf_fingerprint */
 const char *fl_model_tokenizer_hash(const fl_model *m);
 /* Packed weights held in memory; experts used in the mapping are not among them. */
 size_t fl_model_weight_bytes(const fl_model *m);
+/* GB/s at which the team streams through packed weights, some tens of ms: the bound of everything
+ * that reads them. 0: no memory. */
+double fl_model_read_rate(const fl_model *m, fl_team *team);
 
 #endif

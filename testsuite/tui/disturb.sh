@@ -17,12 +17,12 @@ train "$work/alone" || fail "the training without a dashboard failed"
 train "$work/watched" &
 trainer=$!
 for end in KILL HUP KILL TERM; do
-  start 80 24 "exec $FLOTILLA watch --wait --view fleet $work/watched"
+  start 80 24 "$FLOTILLA watch --wait --view fleet $work/watched"
   expect 'flotilla +watched'
   kill -$end "$(t display-message -p '#{pane_pid}')"
   expect_dead "SIG$end"
 done
-start 80 24 "exec $FLOTILLA watch --wait $work/watched"
+start 80 24 "$FLOTILLA watch --wait $work/watched"
 t kill-server
 wait "$trainer" || fail "the training that was watched failed"
 trainer=

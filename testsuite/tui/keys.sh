@@ -57,6 +57,9 @@ keys Down; expect 'Conversations \(round' Down
 keys Escape; expect 'as they come' Escape
 keys x; expect 'only the rejected' x
 keys F6; expect_gone 'only the rejected' F6
+keys F7; expect 'Coverage of the documents' F7
+expect '20% cargo-list.md' 'the coverage'
+keys v; expect 'The selected conversation' v
 keys 3; expect 'Recent queries' 3
 keys Down; keys j; expect '13:02:00' 'down in retrieval'
 keys i; keys -l 'q1'; expect 'q1' 'typing a query'
@@ -78,7 +81,7 @@ cd "$work" || exit 1
 keys q; expect_dead q
 
 # exports go to the folder that it was started from
-start 80 24 "cd $work && exec $watch --view fleet $log"
+start 80 24 "sh -c 'cd $work && exec $watch --view fleet $log'"
 expect 'In memory'
 keys e; expect 'written to flotilla-fleet-001.txt' e
 keys E; expect 'written to flotilla-fleet-001.svg' E

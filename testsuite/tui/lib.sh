@@ -29,22 +29,25 @@ fail() {
 }
 screen() { t capture-pane -p 2>/dev/null; }
 
-# start WIDTH HEIGHT COMMAND: a fresh server with one window; remain-on-exit keeps the last screen.
-start() {
+# open_terminal WIDTH HEIGHT: a fresh server with one window; remain-on-exit keeps the last screen.
+open_terminal() {
   t kill-server 2>/dev/null
   server=$((server + 1)) # the old socket may live on for a moment
   t new-session -d -x "$1" -y "$2" "exec sh" \; set-option -g remain-on-exit on \; \
     set-option -g default-terminal "${terminal:-tmux-256color}" \; set-option -sg escape-time 0
-  t respawn-pane -k "$3"
+}
+# start WIDTH HEIGHT COMMAND: the command in a fresh terminal.
+start() {
+  open_terminal "$1" "$2"
+  t respawn-pane -k "exec $3"
 }
 keys() { t send-keys "$@"; }
 
-# until_ COMMAND...: polls for at most 20 seconds.
+# until_ COMMAND...: polls, for at most two minutes: a machine may be busy, and what comes comes.
 until_() {
-  tries=0
+  deadline=$(($(date +%s) + 120))
   until "$@"; do
-    tries=$((tries + 1))
-    [ $tries -lt 400 ] || return 1
+    [ "$(date +%s)" -lt $deadline ] || return 1
     sleep 0.05
   done
 }
@@ -64,6 +67,12 @@ expect_golden() {
 }
 dead() { [ "$(t display-message -p '#{pane_dead}')" = 1 ]; }
 expect_dead() { until_ dead || fail "it still runs after $1"; }
+
+# Where a terminal cannot be opened at all (no /dev/pts, no sockets) there is nothing to be tested.
+open_terminal 80 24 2>"$work/no-terminal" && [ "$(t display-message -p '#{pane_width}')" = 80 ] || {
+  echo "tmux opens no terminal here: $(head -1 "$work/no-terminal"); is /dev/pts mounted?"
+  exit 77
+}
 
 # live_fleet: a fleet that fake_trainer trains up to its middle, in $fleet.
 live_fleet() {

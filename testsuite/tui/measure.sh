@@ -10,11 +10,11 @@ echo "events: $(wc -l <"$work/fleet/events.jsonl")"
 ticks() { awk '{ print $14 + $15 }' "/proc/$pid/stat"; }
 hz=$(getconf CLK_TCK)
 now() { date +%s.%N; }
-rss() { awk '/VmRSS|VmHWM/ { printf "%s %d MiB  ", $1, $2 / 1024 }' "/proc/$pid/status"; echo; }
+rss() { awk '/VmRSS|VmHWM/ { printf "%s %d KiB  ", $1, $2 }' "/proc/$pid/status"; echo; }
 share() { awk -v a="$1" -v b="$(ticks)" -v hz="$hz" -v s="$2" 'BEGIN { printf "%.2f %% of a core\n", (b - a) / hz / s * 100 }'; }
 
 began=$(now)
-start 200 60 "exec $watch --view fleet $work/fleet"
+start 200 60 "$watch --view fleet $work/fleet"
 expect 'round 166000/166000'
 ended=$(now)
 pid=$(t display-message -p '#{pane_pid}')
@@ -53,12 +53,9 @@ for view in 1 2 5; do
   keys $view
   stream &
   streamer=$!
-  sleep 1; began=$(now); a=$(ticks); looks=0
+  began=$(now); a=$(ticks)
   : >"$work/rounds"
-  while [ $looks -lt 120 ]; do
-    shown_round >>"$work/rounds"
-    looks=$((looks + 1))
-  done
+  while kill -0 $streamer 2>/dev/null; do shown_round >>"$work/rounds"; done
   ended=$(now)
   echo "streaming, view $view: $(uniq "$work/rounds" | wc -l | awk -v s="$began" -v e="$ended" \
     '{ printf "%.1f redraws a second seen in %.1f s", ($1 - 1) / (e - s), e - s }')," \

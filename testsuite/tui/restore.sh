@@ -6,7 +6,7 @@
 cat >"$work/around.sh" <<EOF
 trap : INT QUIT
 stty -a >"$work/before"
-$watch --view fleet "$log"
+sh -c 'echo \$\$ >"$work/pid"; exec $watch --view fleet "$log"'
 echo "status \$?" >"$work/status"
 stty -a >"$work/after"
 echo back in the shell
@@ -19,8 +19,6 @@ terminal_is_restored() {
   flags=$(t display-message -p '#{alternate_on}#{cursor_flag}#{mouse_any_flag}#{keypad_cursor_flag}')
   [ "$flags" = 0100 ] || fail "alternate screen, cursor, mouse, keypad are $flags after $1"
 }
-
-dashboard() { pgrep -P "$(t display-message -p '#{pane_pid}')" | head -1; }
 
 start 80 24 "sh $work/around.sh"
 expect 'In memory'
@@ -37,6 +35,6 @@ terminal_is_restored Ctrl-C
 for sig in TERM HUP QUIT SEGV ABRT BUS FPE; do
   start 80 24 "sh $work/around.sh"
   expect 'In memory'
-  kill -$sig "$(dashboard)"
+  kill -$sig "$(cat "$work/pid")"
   terminal_is_restored "SIG$sig"
 done

@@ -8,7 +8,7 @@ fleet=$work/fleet
 trainer=$!
 until_ test -s "$work/url" || fail "the server does not start: $(cat "$work/serve.err")"
 
-start 80 24 "exec $watch --view fleet $fleet"
+start 80 24 "$watch --view fleet $fleet"
 expect '● serving'
 hasnt ' left$' || fail "a time left of a server"
 expect 'In memory: 2 of 4' 'the fleet of a server'
