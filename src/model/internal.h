@@ -80,6 +80,7 @@ struct fl_pass {
   fl_attn_grad_span *grad_span; /* [max_spans], recording */
   uint32_t *row_span;      /* [max_rows] */
   int32_t *row_token;      /* [max_rows] */
+  size_t rows_looked_up;   /* in the tables of embeddings, since their pages were given back */
   size_t *row_pos;         /* [max_rows] */
   float *rope[2];          /* [max_rows, half, 2] */
 

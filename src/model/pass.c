@@ -310,6 +310,18 @@ static void embed_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   }
 }
 
+/* Tables of embeddings are read in the mapped file, where each row brings its neighbours with it:
+ * given back now and then, they never become a second copy of the table in memory. */
+static void forget_tables(fl_pass *p) {
+  enum { ROWS_KEPT = 256 };
+  const fl_model *m = p->model;
+  p->rows_looked_up += p->n_rows;
+  if (p->rows_looked_up < ROWS_KEPT) return;
+  p->rows_looked_up = 0;
+  fl_gguf_drop(m->gguf, m->weights.embd);
+  if (m->weights.ple_embd != NULL) fl_gguf_drop(m->gguf, m->weights.ple_embd);
+}
+
 int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err) {
   int rc = check_spans(p, spans, n_spans, err);
   if (rc < 0) return rc;
@@ -317,6 +329,7 @@ int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *er
   p->rerun = false;
   fl_pass_rows(p, embed_rows, NULL, p->n_rows, p->model->hp.d_model);
   fl_ple_inputs(p);
+  forget_tables(p);
   for (size_t i = 0; i < p->model->hp.n_layers && p->n_rows > 0; i++) {
     fl_tape *t = p->opt.record ? &p->tape[i] : NULL;
     fl_attention_half_fwd(p, i, t);
