@@ -100,8 +100,29 @@ static void draw_tabs(fl_app *a, fl_canvas *c, fl_rect r) {
   if (text[0] && (int)strlen(text) < r.w - x - 2) fl_put_right(c, r.w - 1, r.y, ST_WARN, text);
 }
 
+/* What somebody who sees the view for the first time wants to know. */
+static void view_line(const fl_app *a, const fl_feed *f, char *out, size_t size) {
+  static const char *const lines[FL_VIEWS] = {
+      "press Enter to open a document, ? to have this view explained",
+      "lower is better; ? explains the curves and the keys",
+      "a check mark is on the documents that would answer; ? explains the scores",
+      "what was learnt so far answers; ? explains the keys",
+      "what the model asked itself and answered: cartridges learn from it; ? explains",
+      "? explains the figures"};
+  const fl_snapshot *s = &f->snap;
+  size_t worst = fl_snapshot_worst(s), n;
+  char buf[32];
+  snprintf(out, size, "%s", lines[a->view]);
+  if (a->view != FL_VIEW_FLEET || worst == SIZE_MAX) return;
+  bool held = fl_snapshot_worst_by(s) == FL_WORST_BY_HELD;
+  const char *name = fl_feed_doc_name(f, &s->doc[worst], buf, sizeof buf, &n);
+  name = fl_text_base(name, &n);
+  snprintf(out, size, "worst now: %.*s, by its %s; Enter opens a document, ? explains",
+           (int)fl_text_fit(name, n, 24), name, held ? "held-out loss" : "loss");
+}
+
 /* A sentence when nothing else has to be said. */
-static void idle_line(const fl_feed *f, char *out, size_t size) {
+static void idle_line(const fl_app *a, const fl_feed *f, char *out, size_t size) {
   char ago[FL_FMT], round[FL_FMT];
   const fl_snapshot *s = &f->snap;
   out[0] = '\0';
@@ -126,6 +147,8 @@ static void idle_line(const fl_feed *f, char *out, size_t size) {
       snprintf(out, size, "%zu lines and not one event in them: %s", f->store.n_lines,
                f->reader.path);
       break;
+    case FL_FEED_LIVE:
+    case FL_FEED_PAUSED: view_line(a, f, out, size); break;
     default: break;
   }
 }
@@ -176,8 +199,11 @@ static void draw_status(fl_app *a, fl_canvas *c, fl_rect r) {
     draw_slider(a, f, c, r);
     return;
   }
-  idle_line(f, line, sizeof line);
-  fl_put_fit(c, 1, r.y, r.w - 2, f->error[0] ? ST_BAD : ST_WARN, line, strlen(line));
+  fl_feed_state st = fl_feed_status(f);
+  bool works = !f->error[0] && (st == FL_FEED_LIVE || st == FL_FEED_PAUSED);
+  idle_line(a, f, line, sizeof line);
+  fl_style style = f->error[0] ? ST_BAD : works ? ST_DIM : ST_WARN;
+  fl_put_fit(c, 1, r.y, r.w - 2, style, line, strlen(line));
 }
 
 typedef struct hint {

@@ -162,7 +162,7 @@ static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
   snprintf(more, sizeof more, "#%s, %s", fl_fmt_u32(v, s->generation),
            fl_fmt_ago(w, s->saved_t, fl_app_now(a, f)));
   y = row(c, r, y, "last save", fl_fmt_bytes(v, s->saved_bytes), more);
-  y = row(c, r, y, "written in all", fl_fmt_bytes(v, s->bytes_written), "");
+  y = row(c, r, y, "written", fl_fmt_bytes(v, s->bytes_written), "in all");
   if (s->chunks != FL_NONE) {
     snprintf(more, sizeof more, "of %s", fl_fmt_u32(w, s->dim));
     y = row(c, r, y, "index chunks", fl_fmt_u32(v, s->chunks), more);

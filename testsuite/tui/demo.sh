@@ -17,7 +17,7 @@ grep -aq 'In memory' "$work/sent" || fail "the dashboard did not open by itself"
 grep -aq 'closes' "$work/sent" || fail "the dashboard did not say that it would close"
 until_ answered "$work/left" || fail "no answer"
 
-start 80 24 "$(demo early 60)"
+start 80 24 "$(demo early 20)"
 expect 'In memory: 3 of 4' 'the second demonstration began'
 keys q
 until_ asked || fail "no question after q"
