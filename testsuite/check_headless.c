@@ -58,6 +58,7 @@ START_TEST(a_summary) {
   ck_assert_int_eq(run((fl_tui_options){.once = true}, NULL), FL_OK);
   ck_assert_ptr_nonnull(strstr(output, "done, round 60 of 60"));
   ck_assert_ptr_nonnull(strstr(output, "worst: docs/weather-1911.txt"));
+  ck_assert_ptr_nonnull(strstr(output, "student 1m 03s, optimiser 3.0s, files 0.6s; a round 3.5s, "));
   free(output);
 }
 END_TEST

@@ -55,6 +55,10 @@ static bool documents(fl_json *root, const fl_feed *f) {
   return ok;
 }
 
+static double per_second(double work, double seconds) {
+  return seconds > 0 ? work / seconds : (double)NAN;
+}
+
 static bool cost(fl_json *root, const fl_snapshot *s) {
   const fl_cost *c = &s->cost;
   fl_json *o = fl_json_object();
@@ -65,7 +69,11 @@ static bool cost(fl_json *root, const fl_snapshot *s) {
          num(o, "round_s", s->round_s) && num(o, "tokens_per_s", s->tok_s) &&
          num(o, "generated_tokens_per_s", s->gen_tok_s) && num(o, "rss_bytes", s->rss) &&
          num(o, "peak_rss_bytes", s->peak_rss) && num(o, "resident_bytes", s->resident_bytes) &&
-         num(o, "written_bytes", s->bytes_written);
+         num(o, "written_bytes", s->bytes_written) &&
+         num(o, "gflops", per_second(s->last.gflop, s->last.seconds)) &&
+         num(o, "peak_gflops", s->run ? (double)s->run->peak_gflops : (double)NAN) &&
+         num(o, "read_gbs", per_second(s->last.gbyte, s->last.seconds)) &&
+         num(o, "peak_gbs", s->run ? (double)s->run->peak_gbs : (double)NAN);
 }
 
 static bool counts(fl_json *root, const fl_feed *f) {
@@ -119,6 +127,24 @@ static void names_in_memory(fl_buf *out, const fl_feed *f) {
   if (first) fl_buf_puts(out, "none");
 }
 
+static void cost_line(fl_buf *out, const fl_snapshot *s) {
+  const struct {
+    const char *name;
+    double seconds;
+  } parts[] = {{"generate", s->cost.gen_s}, {"teacher", s->cost.teacher_s},
+               {"student", s->cost.student_s}, {"optimiser", s->cost.opt_s},
+               {"files", s->cost.io_s}};
+  char a[FL_FMT], b[FL_FMT];
+  if (s->cost.rounds == 0) return;
+  fl_buf_puts(out, "time: ");
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    fl_buf_printf(out, "%s%s %s", i ? ", " : "", parts[i].name, fl_fmt_secs(a, parts[i].seconds));
+  fl_buf_printf(out, "; a round %s, %s trained tokens/s\n", fl_fmt_secs(a, s->round_s),
+                fl_fmt_num(b, s->tok_s, 1));
+  fl_buf_printf(out, "memory: %s, highest %s\n", fl_fmt_bytes(a, s->rss),
+                fl_fmt_bytes(b, s->peak_rss));
+}
+
 void fl_headless_text(fl_buf *out, fl_feed *f) {
   const fl_snapshot *s = &f->snap;
   char a[FL_FMT], b[FL_FMT], c[FL_FMT];
@@ -143,4 +169,5 @@ void fl_headless_text(fl_buf *out, fl_feed *f) {
   }
   fl_buf_printf(out, "\nsaved: round %s, generation %s\n", fl_fmt_u32(a, s->saved_round),
                 fl_fmt_u32(b, s->generation));
+  cost_line(out, s);
 }

@@ -15,5 +15,10 @@ for what in 'run: train with' 'study .*:' 'round 4/4 ' 'rotation: out ' 'held-ou
   'index: ' 'retrieve: Who keeps' 'answer: ' 'end: done, round 4'; do
   grep -q "$what" "$work/lines" || { echo "FAIL: no line \"$what\" in:"; cat "$work/lines"; exit 1; }
 done
+$watch --once "$fleet" | grep -q '^time: generate .*, student .* trained tokens/s$' ||
+  { echo "FAIL: $($watch --once "$fleet")"; exit 1; }
+rates='"gflops":[0-9.]*,"peak_gflops":[0-9.]*,"read_gbs":[0-9.]*,"peak_gbs":[0-9.]'
+$watch --once --json "$fleet" | grep -q "$rates" ||
+  { echo "FAIL: $($watch --once --json "$fleet")"; exit 1; }
 $watch --once --json "$fleet" | grep -q '"state":"done","t":.*"round":4,"rounds":4' ||
   { echo "FAIL: $($watch --once --json "$fleet")"; exit 1; }
