@@ -102,7 +102,9 @@ static int prepare(maker *m, fl_err *err) {
 
 static int put(maker *m, const fl_conv *c, const fl_conv_plan *plan, fl_err *err) {
   const fl_source_doc *d = &m->docs.doc[plan->doc];
-  fl_conv_label label = { .doc = plan->doc, .name = d->name, .hash = d->hash, .index = plan->draw };
+  fl_conv_label label = { .doc = plan->doc, .name = d->name, .hash = d->hash,
+                          .tokenizer = fl_model_tokenizer_hash(m->engine.model),
+                          .index = plan->draw };
   fl_buf line = { 0 };
   int rc = FL_OK;
   fl_conv_print(&line, c, &label);

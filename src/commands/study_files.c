@@ -15,7 +15,7 @@ static const fl_conv_limits any = { .n_vocab = INT32_MAX, .max_tokens = 1 << 20,
 
 typedef struct line {
   fl_json *o;
-  const char *name, *hash;
+  const char *name, *hash, *tokenizer; /* tokenizer NULL: not said */
   bool skipped;
   fl_conv conv; /* empty when skipped */
 } line;
@@ -33,6 +33,7 @@ static int line_parse(line *l, const char *text, size_t len, const char *path, s
   if (rc == FL_OK && (!fl_json_get_str(x.o, "name", &x.name) ||
                       !fl_json_get_str(x.o, "hash", &x.hash)))
     rc = FL_EINPUT;
+  if (rc == FL_OK) (void)fl_json_get_str(x.o, "tokenizer", &x.tokenizer);
   if (rc == FL_OK) (void)fl_json_get_bool(x.o, "skipped", &x.skipped);
   if (rc == FL_OK && !x.skipped) rc = fl_conv_parse(&x.conv, x.o, &any);
   if (rc != FL_OK) {
@@ -199,7 +200,8 @@ typedef struct merge {
 /* Two lines are the same when document, chunk, tokens and targets are. */
 static void identity(seen *out, const line *l) {
   fl_buf text = { 0 };
-  const fl_conv_label label = { .name = l->name, .hash = l->hash };
+  const fl_conv_label label = { .name = l->name, .hash = l->hash,
+                                .tokenizer = l->tokenizer };
   fl_conv_print(&text, &l->conv, &label);
   fl_hash_bytes(out->hash, text.data ? text.data : "", text.len);
   fl_buf_release(&text);
@@ -251,7 +253,7 @@ static int merge_line(void *ctx, line *l, fl_err *err) {
   fl_free(key);
   if (!doc) return fl_fail(err, FL_ENOMEM, "not enough memory to merge");
   const fl_conv_label label = { .doc = (uint32_t)(doc - m->docs.v), .name = l->name,
-                                .hash = l->hash, .index = (uint32_t)doc->n++ };
+                                .hash = l->hash, .tokenizer = l->tokenizer, .index = (uint32_t)doc->n++ };
   fl_buf text = { 0 };
   fl_conv_print(&text, &l->conv, &label);
   if (text.oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory to merge");

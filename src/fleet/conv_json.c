@@ -35,6 +35,7 @@ void fl_conv_print(fl_buf *out, const fl_conv *c, const fl_conv_label *label) {
   fl_buf_printf(out, "{\"doc\":%lu", (unsigned long)label->doc);
   print_text(out, "name", label->name);
   print_text(out, "hash", label->hash);
+  if (label->tokenizer != NULL) print_text(out, "tokenizer", label->tokenizer);
   fl_buf_printf(out, ",\"index\":%lu", (unsigned long)label->index);
   if (label->of > 0) fl_buf_printf(out, ",\"of\":%lu", (unsigned long)label->of);
   if (c == NULL) {

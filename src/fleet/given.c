@@ -26,7 +26,7 @@ void fl_given_close(fl_given *g) {
   fl_free(g);
 }
 
-/* Name and hash stand at the head of a line; the long rest is not parsed to find them. */
+/* Names and hashes stand at the head of a line; the long rest is not parsed to find them. */
 static fl_json *parse_head(const char *line, size_t len) {
   static const char mark[] = ",\"index\":";
   fl_json *o = NULL;
@@ -48,18 +48,24 @@ static bool find_document(const fl_manifest *m, const char *name, const char *ha
          strcmp(m->doc[*doc].hash, hash) == 0;
 }
 
-static int note_line(fl_given *g, const fl_manifest *m, size_t offset, size_t len, size_t number) {
-  const char *name = NULL, *hash = NULL;
+static int note_line(fl_given *g, const fl_manifest *m, size_t offset, size_t len, size_t number,
+                     fl_err *err) {
+  const char *name = NULL, *hash = NULL, *tokenizer = NULL;
   size_t doc = 0;
   fl_json *o = parse_head((const char *)g->map.data + offset, len);
   bool ours = o != NULL && fl_json_get_str(o, "name", &name) &&
               fl_json_get_str(o, "hash", &hash) && find_document(m, name, hash, &doc);
+  const bool other = ours && fl_json_get_str(o, "tokenizer", &tokenizer) &&
+                     m->tokenizer_hash != NULL && strcmp(tokenizer, m->tokenizer_hash) != 0;
   fl_json_free(o);
+  if (other)
+    return fl_fail(err, FL_EINPUT, "%s: line %zu was made with a model of another tokenizer; make "
+                   "the file with this fleet's", g->path, number);
   if (!ours) return FL_OK;
   if (g->n == g->cap) {
     size_t cap = g->cap ? g->cap * 2 : 64;
     place *p = fl_reallocarray(g->line, cap, sizeof *p);
-    if (p == NULL) return FL_ENOMEM;
+    if (p == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to read it", g->path);
     g->line = p;
     g->cap = cap;
   }
@@ -73,8 +79,8 @@ static int note_lines(fl_given *g, const fl_manifest *m, fl_err *err) {
   for (size_t at = 0; at < g->map.size; number++) {
     const char *end = memchr(data + at, '\n', g->map.size - at);
     size_t len = end != NULL ? (size_t)(end - (data + at)) : g->map.size - at;
-    if (len > 0 && note_line(g, m, at, len, number) != FL_OK)
-      return fl_fail(err, FL_ENOMEM, "%s: not enough memory to read it", g->path);
+    const int rc = len > 0 ? note_line(g, m, at, len, number, err) : FL_OK;
+    if (rc != FL_OK) return rc;
     at += len + 1;
   }
   if (g->n > 0) return FL_OK;

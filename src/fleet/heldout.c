@@ -163,7 +163,8 @@ static void add_slot(fl_sink *out, const fl_fleet *f, const fl_resident *s, fl_b
   const fl_mdoc *d = &f->m.doc[s->doc];
   size_t n = s->n_heldout > 0 ? s->n_heldout : 1;
   for (size_t i = 0; i < n; i++) {
-    const fl_conv_label label = { d->id, d->name, d->hash, (uint32_t)i, (uint32_t)n };
+    const fl_conv_label label = { .doc = d->id, .name = d->name, .hash = d->hash,
+                                  .index = (uint32_t)i, .of = (uint32_t)n };
     fl_buf_reset(b);
     /* A document none of whose conversations came out is noted too: it is not tried again. */
     fl_conv_print(b, s->n_heldout > 0 ? &s->heldout[i] : NULL, &label);

@@ -41,6 +41,12 @@ says "$work/fleet/events.jsonl" '"ev":"round","round":4'
 run 4 train "$work/short" -m "$model" -d "$docs" --p 32 --rounds 4 --accum 2 --heldout 0 --embed-chunk 100 \
   --max-a 8 --max-q 8 --study "$work/all.jsonl" -q && says "$err" 'longer than' && one_sentence
 
+# Ids of another tokenizer are refused before anything is trained on them.
+sed 's/"tokenizer":"xxh3:[0-9a-f]*"/"tokenizer":"xxh3:00"/' "$work/one.jsonl" >"$work/foreign"
+run 4 train "$work/foreign-fleet" -m "$model" -d "$docs" --p 32 --rounds 1 --heldout 0 --embed-chunk 100 \
+  --chunk-min 60 --chunk-max 120 --study "$work/foreign" -q
+says "$err" 'line 1 was made with a model of another tokenizer' && one_sentence
+
 # What is no study file, no file of instructions.
 printf '{"name":"a","hash":"b"}\n' >"$work/bad"
 run 4 study --show "$work/bad" && says "$err" 'line 1 is no conversation' && one_sentence
