@@ -1,6 +1,7 @@
 /* check_step.c - the training step: against torch, against differences, and against itself in every
  * way it can be cut up. */
 #include "cart_util.h"
+#include "dist_util.h"
 #include "train/step.h"
 
 /* --- conversations and cartridges without a teacher ------------------------------------------- */
@@ -427,6 +428,84 @@ START_TEST(no_family_depends_on_packing_or_recomputing) {
 }
 END_TEST
 
+/* --- several ranks ----------------------------------------------------------------------------- */
+
+typedef struct rank_steps {
+  scene *s[RANKS_MAX];
+  fl_step_result r[RANKS_MAX];
+  int rc[RANKS_MAX];
+  fl_err err[RANKS_MAX];
+  bool checkpoint;
+} rank_steps;
+
+/* Three steps of all conversations, the first three, all. Nothing is asserted in a rank's thread. */
+static void steps_of_rank(void *ctx, fl_dist *d) {
+  rank_steps *t = ctx;
+  const size_t r = fl_dist_rank(d);
+  scene *s = t->s[r];
+  const fl_step_options o = { .lr = 2e-2, .warmup = 3, .pack = true };
+  fl_stepper_limits l = some_limits();
+  fl_stepper *st = NULL;
+  l.dist = d;
+  l.checkpoint = t->checkpoint;
+  t->rc[r] = fl_stepper_new(&st, s->r.m, s->r.team, &l, &t->err[r]);
+  for (int i = 0; t->rc[r] == FL_OK && i < 3; i++)
+    t->rc[r] = fl_step(st, s->trainee, N_CARTS, s->step_conv, i == 1 ? 3 : N_CONVS, &o, &t->r[r],
+                       &t->err[r]);
+  fl_stepper_free(st);
+}
+
+/* From two ranks, one of which has several conversations behind a cartridge, to more ranks than
+ * conversations. A scene has its own model: threads of one process are to share nothing. */
+static void compare_ranks(const char *model, size_t n, bool untrained) {
+  rank_steps one = { 0 }, many = { .checkpoint = n == 3 };
+  one.s[0] = scene_new(model, 2);
+  for (size_t r = 0; r < n; r++) many.s[r] = scene_new(model, 1 + (unsigned)r % 2);
+  if (untrained) one.s[0]->trainee[1].grad = NULL;
+  for (size_t r = 0; untrained && r < n; r++) many.s[r]->trainee[1].grad = NULL;
+  run_ranks(1, steps_of_rank, &one);
+  run_ranks(n, steps_of_rank, &many);
+  ck_assert_int_eq(one.rc[0], FL_OK);
+  for (size_t r = 0; r < n; r++) {
+    ck_assert_msg(many.rc[r] == FL_OK, "%s", many.err[r].text);
+    ck_assert_double_eq(many.r[r].loss, one.r[0].loss);
+    ck_assert_double_eq(many.r[r].grad_norm, one.r[0].grad_norm);
+    ck_assert_uint_eq(many.r[r].n_sup, one.r[0].n_sup);
+    compare_scenes(one.s[0], many.s[r], "ranks");
+    scene_free(many.s[r]);
+  }
+  scene_free(one.s[0]);
+}
+
+START_TEST(ranks_give_the_bits_of_one) { compare_ranks("tiny/tiny-qwen3.gguf", (size_t)_i, false); }
+END_TEST
+
+START_TEST(ranks_and_a_part_without_gradient) { compare_ranks("tiny/tiny-qwen3.gguf", 2, true); }
+END_TEST
+
+START_TEST(no_family_depends_on_ranks) { compare_ranks(families[_i], 2, false); }
+END_TEST
+
+/* Rank 1 cannot run its share; nobody's cartridges move. */
+START_TEST(an_error_of_one_rank_moves_nothing) {
+  rank_steps t = { 0 };
+  scene *twin = scene_new("tiny/tiny-qwen3.gguf", 1);
+  for (size_t r = 0; r < 2; r++) t.s[r] = scene_new("tiny/tiny-qwen3.gguf", 1);
+  for (size_t i = 0; i < N_CONVS; i++) t.s[1]->conv[i].tokens.data[0] = -1;
+  run_ranks(2, steps_of_rank, &t);
+  for (size_t r = 0; r < 2; r++) {
+    ck_assert_int_eq(t.rc[r], FL_EINPUT);
+    ck_assert_msg(strncmp(t.err[r].text, "rank 1: ", 8) == 0, "%s", t.err[r].text);
+    for (size_t i = 0; i < N_CARTS; i++) {
+      ck_assert(rows_equal(&t.s[r]->cart[i].rows, &twin->cart[i].rows));
+      ck_assert_uint_eq(t.s[r]->cart[i].steps, 0);
+    }
+    scene_free(t.s[r]);
+  }
+  scene_free(twin);
+}
+END_TEST
+
 /* --- who steps, how far ----------------------------------------------------------------------- */
 
 START_TEST(only_visible_cartridges_step) {
@@ -589,11 +668,15 @@ Suite *suite_step(void) {
   tcase_add_loop_test(core, no_way_of_running_changes_a_bit, 0, N_VARIANTS);
   tcase_add_loop_test(core, no_way_of_running_changes_a_bit_embedded, 0, N_VARIANTS);
   tcase_add_loop_test(core, no_family_depends_on_packing_or_recomputing, 0, N_FAMILIES);
+  tcase_add_loop_test(core, ranks_give_the_bits_of_one, 2, 7);
+  tcase_add_loop_test(core, no_family_depends_on_ranks, 0, N_FAMILIES);
+  tcase_add_test(core, ranks_and_a_part_without_gradient);
   tcase_add_test(core, only_visible_cartridges_step);
   tcase_add_test(core, clipping_bounds_each_cartridge);
   tcase_add_test(core, a_part_without_gradient_is_context);
   tcase_add_test(errors, what_does_not_fit_is_refused);
   tcase_add_test(errors, damaged_conversations_are_refused);
+  tcase_add_test(errors, an_error_of_one_rank_moves_nothing);
   tcase_add_test(errors, a_loss_that_is_not_finite_changes_nothing);
   suite_add_tcase(s, gold);
   suite_add_tcase(s, core);

@@ -1,4 +1,5 @@
-/* step.c - one step: compose, forward, loss, backward, optimizer.
+/* step.c - one step: compose, forward, loss, backward, optimizer. Which conversations are this rank's:
+ * spread.h; they are numbered here as they are there, in `mine`.
  *
  * Conversations that see the same parts in the same order share the pages of one composed prefix.
  * They are cut into groups, in order: as many as fit a pass when packing, one otherwise. The pass
@@ -13,6 +14,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "train/spread.h"
 
 typedef struct prefix { /* composed rows of one list of parts */
   const size_t *parts;
@@ -37,6 +39,7 @@ struct fl_stepper {
   size_t *row;                /* [max_sup] */
   fl_target_row *target;      /* [max_sup] */
   double *row_loss;           /* [max_sup] */
+  fl_spread spread;
 };
 
 /* One call's arguments. */
@@ -52,6 +55,11 @@ typedef struct job {
   size_t n_sup, n_rows;
   fl_err *err;
 } job;
+
+/* The at-th of this rank's conversations. */
+static const fl_step_conv *own(const job *j, size_t at) {
+  return &j->convs[j->s->spread.mine[at]];
+}
 
 /* --- birth --------------------------------------------------------------------------------- */
 
@@ -72,7 +80,7 @@ static int alloc_scratch(fl_stepper *s, fl_err *err) {
   if (!s->prefix || !s->seq || !s->span || !s->grad_span || !s->grad_part || !s->part || !s->row ||
       !s->target || !s->row_loss)
     return fl_fail(err, FL_ENOMEM, "out of memory for a training step; lower --accum");
-  return FL_OK;
+  return fl_spread_init(&s->spread, l->dist, l->max_convs, l->max_parts, err);
 }
 
 static int size_pass(fl_stepper *s, fl_err *err) {
@@ -126,6 +134,7 @@ void fl_stepper_free(fl_stepper *s) {
   fl_free(s->row);
   fl_free(s->target);
   fl_free(s->row_loss);
+  fl_spread_release(&s->spread);
   fl_free(s);
 }
 
@@ -200,8 +209,8 @@ static prefix *find_prefix(fl_stepper *s, const fl_step_conv *c) {
 
 static int compose_all(job *j) {
   fl_stepper *s = j->s;
-  for (size_t i = 0; i < j->n_convs; i++) {
-    const fl_step_conv *c = &j->convs[i];
+  for (size_t i = 0; i < s->spread.n_mine; i++) {
+    const fl_step_conv *c = own(j, i);
     if (find_prefix(s, c)) continue;
     prefix *p = &s->prefix[s->n_prefix];
     *p = (prefix){ .parts = c->parts, .n_parts = c->n_parts };
@@ -226,8 +235,8 @@ static void drop_prefixes(fl_stepper *s) {
 static size_t group_end(const job *j, size_t first) {
   const fl_stepper *s = j->s;
   size_t rows = 0, sup = 0, end = first;
-  while (end < j->n_convs) {
-    const fl_conv *c = j->convs[end].conv;
+  while (end < s->spread.n_mine) {
+    const fl_conv *c = own(j, end)->conv;
     rows += conv_rows(c);
     sup += c->targets.n_rows;
     if (end > first && (!j->pack || end - first == s->pass_convs || rows > s->pass_rows ||
@@ -242,7 +251,7 @@ static int fork_spans(job *j, size_t first, size_t n) {
   fl_stepper *s = j->s;
   for (size_t i = 0; i < n; i++) s->seq[i] = NULL;
   for (size_t i = 0; i < n; i++) {
-    const fl_step_conv *c = &j->convs[first + i];
+    const fl_step_conv *c = own(j, first + i);
     const prefix *p = find_prefix(s, c);
     int rc = fl_seq_fork(&s->seq[i], p->seq, fl_seq_rows(p->seq), j->err);
     if (rc != FL_OK) return rc;
@@ -258,7 +267,7 @@ static size_t gather_targets(const job *j, size_t first, size_t n) {
   fl_stepper *s = j->s;
   size_t at = 0, row0 = 0;
   for (size_t i = 0; i < n; i++) {
-    const fl_conv *c = j->convs[first + i].conv;
+    const fl_conv *c = own(j, first + i)->conv;
     const fl_targets *t = &c->targets;
     for (size_t r = 0; r < t->n_rows; r++, at++) {
       s->row[at] = row0 + c->sup[r];
@@ -275,27 +284,28 @@ static void gather_grads(const job *j, size_t first, size_t n) {
   fl_stepper *s = j->s;
   fl_grad_part *part = s->grad_part;
   for (size_t i = 0; i < n; i++) {
-    const fl_step_conv *c = &j->convs[first + i];
+    const fl_step_conv *c = own(j, first + i);
     s->grad_span[i] = (fl_grad_span){ .parts = part, .n_parts = c->n_parts };
     for (size_t k = 0; k < c->n_parts; k++) {
-      const fl_trainee *t = &j->trainees[c->parts[k]];
-      assert(!t->grad || t->grad->n_rows == t->cart->rows.n_rows - t->cart->frozen);
-      *part++ = (fl_grad_part){ .n_rows = t->cart->rows.n_rows,
-                                .skip = t->cart->frozen,
-                                .dk = t->grad ? t->grad->k : NULL,
-                                .dv = t->grad ? t->grad->v : NULL };
+      const fl_cartridge *cart = j->trainees[c->parts[k]].cart;
+      const fl_rows *g =
+          fl_spread_grad(&s->spread, j->trainees, j->convs, s->spread.mine[first + i], k);
+      assert(!g || g->n_rows == cart->rows.n_rows - cart->frozen);
+      *part++ = (fl_grad_part){ .n_rows = cart->rows.n_rows,
+                                .skip = cart->frozen,
+                                .dk = g ? g->k : NULL,
+                                .dv = g ? g->v : NULL };
     }
   }
 }
 
-/* Row by row within a conversation, conversation by conversation: the same sum however they were
- * grouped. */
-static void add_losses(job *j, size_t first, size_t n) {
+/* Row by row within a conversation: the same sum however they were grouped. */
+static void add_losses(const job *j, size_t first, size_t n) {
   const double *row = j->s->row_loss;
   for (size_t i = 0; i < n; i++) {
     double loss = 0;
-    for (size_t r = 0; r < j->convs[first + i].conv->targets.n_rows; r++) loss += *row++;
-    j->loss += loss;
+    for (size_t r = 0; r < own(j, first + i)->conv->targets.n_rows; r++) loss += *row++;
+    j->s->spread.loss[j->s->spread.mine[first + i]] = loss;
   }
 }
 
@@ -316,17 +326,34 @@ static int run_group(job *j, size_t first, size_t n) {
   return rc;
 }
 
-static int run_job(job *j) {
-  int rc = check_job(j);
-  if (rc != FL_OK) return rc;
+/* This rank's conversations. */
+static int run_own(job *j) {
+  fl_stepper *s = j->s;
+  int rc = FL_OK;
   for (size_t i = 0; j->backward && i < j->n_trainees; i++)
     if (j->trainees[i].grad) fl_rows_zero(j->trainees[i].grad);
-  rc = compose_all(j);
-  for (size_t at = 0, end; rc == FL_OK && at < j->n_convs; at = end) {
+  if (j->backward)
+    rc = fl_spread_room(&s->spread, j->trainees, j->n_trainees, j->convs, j->err);
+  if (rc == FL_OK) rc = compose_all(j);
+  for (size_t at = 0, end; rc == FL_OK && at < s->spread.n_mine; at = end) {
     end = group_end(j, at);
     rc = run_group(j, at, end - at);
   }
-  drop_prefixes(j->s);
+  drop_prefixes(s);
+  return rc;
+}
+
+static int run_job(job *j) {
+  fl_spread *sp = &j->s->spread;
+  int rc = check_job(j);
+  if (rc != FL_OK) return rc;
+  fl_spread_plan(sp, j->convs, j->n_convs, j->backward);
+  rc = run_own(j);
+  if (j->backward)
+    rc = fl_spread_collect(sp, fl_model_kernels(j->s->model), rc, j->trainees, j->n_trainees,
+                           j->convs, j->n_convs, j->err);
+  fl_spread_drop(sp);
+  for (size_t i = 0; i < j->n_convs; i++) j->loss += sp->loss[i];
   if (rc == FL_OK && !isfinite(j->loss))
     rc = fl_fail(j->err, FL_EFAIL, "the loss is not a finite number; nothing was changed, lower "
                  "--lr or bound the gradient with --clip");

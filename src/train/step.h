@@ -2,7 +2,8 @@
  * cartridges.
  *
  * The loss is the mean over the group's supervised positions. The gradient of a cartridge is the
- * sum over conversations in order (fixed, so packing, flat passes and ranks give the same bits).
+ * sum of its conversations' gradients, in order (fixed, so packing, flat passes and ranks give the
+ * same bits). Of several ranks each runs some of the conversations; all get the sum and step alike.
  * Every cartridge that was visible to any conversation takes one Adam step.
  */
 #ifndef FL_TRAIN_STEP_H
@@ -14,6 +15,7 @@
 #include "cartridge/adam.h"
 #include "cartridge/cartridge.h"
 #include "study/study.h"
+#include "train/dist.h"
 
 /* One resident cartridge as the trainer sees it; arrays belong to the fleet. */
 typedef struct fl_trainee {
@@ -55,6 +57,7 @@ typedef struct fl_stepper_limits {
                             conversation */
   size_t max_pass_rows;  /* with pack: a lower limit on a pass (memory); 0: none. Raised to
                             max_conv_rows */
+  fl_dist *dist;         /* whose ranks share fl_step and fl_step_grad; NULL: this process alone */
 } fl_stepper_limits;
 
 int fl_stepper_new(fl_stepper **out, const fl_model *m, fl_team *team, const fl_stepper_limits *l,
@@ -65,7 +68,7 @@ void fl_stepper_free(fl_stepper *s);
  * FL_EFAIL before any cartridge moved. */
 int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err);
-/* Loss only (held-out), nothing changes. */
+/* Loss only (held-out), nothing changes; by this rank alone. */
 int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, double *loss, size_t *n_sup,
                  fl_err *err);
