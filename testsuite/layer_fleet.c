@@ -15,12 +15,13 @@ Suite *suite_reconcile(void);
 Suite *suite_ask(void);
 Suite *suite_fleet(void);
 Suite *suite_resume(void);
+Suite *suite_ranks(void);
 
 int main(void) {
   static suite_fn *const fns[] = { suite_options,   suite_rotate,    suite_visibility,
                                    suite_coverage,  suite_manifest,  suite_commit,
                                    suite_kept,      suite_control_socket, suite_retrieval,
                                    suite_reconcile, suite_ask,       suite_fleet,
-                                   suite_given,     suite_resume };
+                                   suite_given,     suite_resume,    suite_ranks };
   return suite_main(fns, sizeof fns / sizeof fns[0]);
 }

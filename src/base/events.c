@@ -16,9 +16,10 @@
 #include "base/mem.h"
 
 struct fl_events {
-  int fd;
+  int fd;            /* -1: kept in memory */
   atomic_bool quiet; /* a write failed; nothing more is tried */
   char *path;
+  fl_buf lines;      /* in memory */
 };
 
 /* The last line of a log that a crash cut gets its newline, so that the next line stands alone. */
@@ -56,9 +57,20 @@ done:
   return rc;
 }
 
+int fl_events_memory(fl_events **out, fl_err *err) {
+  fl_events *log = fl_calloc(1, sizeof *log);
+  if (log == NULL) return fl_fail(err, FL_ENOMEM, "no memory to keep events");
+  log->fd = -1;
+  *out = log;
+  return FL_OK;
+}
+
+const fl_buf *fl_events_lines(const fl_events *log) { return &log->lines; }
+
 void fl_events_close(fl_events *log) {
   if (log == NULL) return;
-  close(log->fd);
+  if (log->fd >= 0) close(log->fd);
+  fl_buf_release(&log->lines);
   fl_free(log->path);
   fl_free(log);
 }
@@ -105,20 +117,34 @@ void fl_event_raw(fl_event *e, const char *key, const char *json) {
   fl_buf_puts(&e->text, json);
 }
 
+/* 0 or an errno; a short write means that the disk is full. */
+static int write_lines(int fd, const char *lines, size_t len) {
+  ssize_t n;
+  do n = write(fd, lines, len);
+  while (n < 0 && errno == EINTR);
+  if (n < 0) return errno;
+  return (size_t)n < len ? ENOSPC : 0;
+}
+
+void fl_events_append(fl_events *log, const char *lines, size_t len) {
+  if (log == NULL || len == 0 || atomic_load(&log->quiet)) return;
+  if (log->fd < 0) {
+    fl_buf_append(&log->lines, lines, len);
+    return;
+  }
+  const int failed = write_lines(log->fd, lines, len);
+  if (failed != 0 && !atomic_exchange(&log->quiet, true))
+    fl_warn("%s: cannot be written (%s); the event log stops here", log->path,
+            fl_fs_reason(failed));
+}
+
 void fl_event_emit(fl_events *log, fl_event *e) {
-  if (log != NULL && !atomic_load(&log->quiet)) {
-    fl_buf_puts(&e->text, "}\n");
-    ssize_t n = -1;
-    errno = ENOMEM;
-    if (!e->text.oom) {
-      do n = write(log->fd, e->text.data, e->text.len);
-      while (n < 0 && errno == EINTR);
-      if (n >= 0 && (size_t)n < e->text.len) errno = ENOSPC; /* a short write: the disk is full */
-    }
-    bool failed = n < 0 || (size_t)n < e->text.len;
-    if (failed && !atomic_exchange(&log->quiet, true))
-      fl_warn("%s: cannot be written (%s); the event log stops here", log->path,
-              fl_fs_reason(errno));
+  fl_buf_puts(&e->text, "}\n");
+  if (!e->text.oom) {
+    fl_events_append(log, e->text.data, e->text.len);
+  } else if (log != NULL && !atomic_exchange(&log->quiet, true)) {
+    fl_warn("%s: no memory for an event; the event log stops here",
+            log->path != NULL ? log->path : "events");
   }
   fl_buf_release(&e->text);
 }

@@ -18,7 +18,13 @@ typedef struct fl_events fl_events; /* NULL is a valid log that drops everything
 
 /* Opens for appending; a cut last line is completed with a newline first. */
 int fl_events_open(fl_events **out, const char *path, fl_err *err);
+/* A log whose lines stay in memory, for one thread; where events are made away from their file. */
+int fl_events_memory(fl_events **out, fl_err *err);
+/* Its lines so far; valid until the next event. */
+const fl_buf *fl_events_lines(const fl_events *log);
 void fl_events_close(fl_events *log);
+/* Appends whole lines that another log kept. */
+void fl_events_append(fl_events *log, const char *lines, size_t len);
 
 typedef struct fl_event {
   fl_buf text;

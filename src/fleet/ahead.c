@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "fleet/trainer.h"
+#include "fleet/together.h"
 
 typedef struct batch { /* of one generation: what is asked for, then what is foretold */
   fl_conv_plan *plan;
@@ -137,21 +137,8 @@ static void batch_release(batch *b) {
   fl_free(b->ok);
 }
 
-static bool cancelled(void *ctx) { return fl_trainer_poll(ctx); }
-
-static int make(fl_trainer *t, batch *b, fl_study_stats *stats, fl_err *err) {
-  fl_study_options o = fl_trainer_study(t);
-  o.cancelled = cancelled;
-  o.cancel_ctx = t;
-  int rc = fl_study_make(b->conv, b->ok, b->plan, b->text, b->n, &o, t->pass, t->pool, t->f->log,
-                         stats, err);
-  for (size_t i = 0; rc == FL_OK && i < b->n; i++)
-    b->ok[i] = b->ok[i] && fl_conv_within(&b->conv[i], &t->limits);
-  return rc;
-}
-
-/* What was made joins what is there. At most max_convs lie there between rounds: a batch goes beyond
- * that by no more than what its round takes at once. */
+/* What was made joins what is there. At most one batch lies there between rounds: a new one goes
+ * beyond that by no more than what its round takes at once. */
 static void put_by(fl_ahead *a, batch *b) {
   for (size_t i = 0; i < b->n; i++, a->n++) {
     a->plan[a->n] = b->plan[i];
@@ -168,13 +155,14 @@ int fl_ahead_get(fl_trainer *t, size_t slot, const fl_conv_plan *plan, size_t n,
   if (n == 0) return FL_OK;
   const uint32_t round = plan[0].round;
   drop_past(a, round - 1);
-  int rc = batch_init(&b, t->max_convs, err);
+  const size_t most = fl_together_room(t);
+  int rc = batch_init(&b, most, err);
   for (size_t i = 0; rc == FL_OK && i < n; i++) add(a, &b, plan[i], &t->res.slot[slot]->text);
   if (rc == FL_OK && b.n > 0) {
-    const size_t room = t->max_convs > a->n ? t->max_convs - a->n : 0;
+    const size_t room = most > a->n ? most - a->n : 0;
     b.most = room > b.n ? room : b.n;
     rc = foretell(t, round, slot, n, &b, err);
-    if (rc == FL_OK) rc = make(t, &b, stats, err);
+    rc = fl_together_make(t, rc, b.conv, b.ok, b.plan, b.text, b.n, true, stats, err);
     if (rc == FL_OK) put_by(a, &b);
   }
   batch_release(&b);

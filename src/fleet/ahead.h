@@ -2,8 +2,8 @@
  *
  * A conversation is a function of its plan alone, and a decoding step costs little more for eight
  * streams than for two. So when a round needs conversations, those of the rounds that follow are
- * made in the same batch, up to as many as a round has conversations; the memory that generation
- * takes is thereby that of a round without --replay. What coming rounds will ask for is foretold
+ * made in the same batch, up to as many as a round has conversations, on every rank; the memory that
+ * generation takes is thereby that of a round without --replay. What coming rounds will ask for is foretold
  * from the counters, up to the next rotation; where it turns out otherwise (no conversation of a
  * document's first round came out, a command changed the residents), what was not foretold is made
  * then, and what nobody asks for is dropped. Nothing of this is saved, and nothing depends on it.
@@ -16,13 +16,13 @@
 #include "study/study.h"
 
 typedef struct fl_ahead {
-  fl_conv_plan *plan; /* [n], room for twice the conversations of a round */
+  fl_conv_plan *plan; /* [n], room for twice the conversations of a batch */
   fl_conv *conv;      /* [n] */
   bool *ok;           /* [n] */
   size_t n;
 } fl_ahead;
 
-/* convs: of a round at most, and of a batch of generation. */
+/* convs: of a batch of generation at most, of all ranks together. */
 int fl_ahead_init(fl_ahead *a, size_t convs, fl_err *err);
 void fl_ahead_release(fl_ahead *a);
 

@@ -3,37 +3,72 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "fleet/trainer.h"
+#include "fleet/together.h"
 
-static bool cancelled(void *ctx) { return fl_trainer_poll(ctx); }
+/* --- making them --- */
 
-/* All conversations of one document in one batch. */
-static int make_for(fl_trainer *t, fl_resident *s, size_t n, fl_err *err) {
-  fl_study_options o = fl_trainer_study(t);
-  fl_conv *conv = fl_calloc(n, sizeof *conv);
-  bool *ok = fl_calloc(n, sizeof *ok);
-  fl_conv_plan *plan = fl_calloc(n, sizeof *plan);
-  const fl_doc_text **text = fl_calloc(n, sizeof *text);
-  int rc = FL_OK;
-  if (conv == NULL || ok == NULL || plan == NULL || text == NULL) {
-    rc = fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
-    goto done;
+typedef struct batch { /* of documents that have none yet */
+  size_t *slot;              /* [most] */
+  size_t n, most, each;      /* each: conversations of a document */
+  fl_conv_plan *plan;        /* [most * each] and so on */
+  const fl_doc_text **text;
+  fl_conv *conv;
+  bool *ok;
+} batch;
+
+static int batch_init(batch *b, size_t most, size_t each, fl_err *err) {
+  *b = (batch){ .most = most, .each = each };
+  b->slot = fl_calloc(most, sizeof *b->slot);
+  b->plan = fl_calloc(most * each, sizeof *b->plan);
+  b->text = fl_calloc(most * each, sizeof *b->text);
+  b->conv = fl_calloc(most * each, sizeof *b->conv);
+  b->ok = fl_calloc(most * each, sizeof *b->ok);
+  if (b->slot && b->plan && b->text && b->conv && b->ok) return FL_OK;
+  return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
+}
+
+static void batch_release(batch *b) {
+  for (size_t i = 0; b->conv != NULL && i < b->most * b->each; i++) fl_conv_release(&b->conv[i]);
+  fl_free(b->slot);
+  fl_free(b->plan);
+  fl_free(b->text);
+  fl_free(b->conv);
+  fl_free(b->ok);
+}
+
+static void batch_add(batch *b, const fl_trainer *t, size_t slot) {
+  const fl_resident *s = t->res.slot[slot];
+  const size_t at = b->n * b->each;
+  fl_heldout_plan(t->f, s, b->each, b->plan + at);
+  for (size_t i = 0; i < b->each; i++) b->text[at + i] = &s->text;
+  b->slot[b->n++] = slot;
+}
+
+/* Makes what was added, by all ranks, and empties the batch. No log: these conversations are no part
+ * of the training. */
+static int batch_run(batch *b, fl_trainer *t, int rc, bool *fresh, fl_err *err) {
+  rc = fl_together_make(t, rc, b->conv, b->ok, b->plan, b->text, b->n * b->each, false, NULL, err);
+  for (size_t k = 0; rc == FL_OK && k < b->n; k++) {
+    const size_t at = k * b->each;
+    rc = fl_heldout_take(t->res.slot[b->slot[k]], b->conv + at, b->ok + at, b->each, err);
+    if (rc == FL_OK) fresh[b->slot[k]] = true;
   }
-  o.cancelled = cancelled;
-  o.cancel_ctx = t;
-  fl_heldout_plan(t->f, s, n, plan);
-  for (size_t i = 0; i < n; i++) text[i] = &s->text;
-  /* No log: these conversations are no part of the training. */
-  rc = fl_study_make(conv, ok, plan, text, n, &o, t->pass, t->pool, NULL, NULL, err);
-  for (size_t i = 0; rc == FL_OK && i < n; i++)
-    ok[i] = ok[i] && fl_conv_within(&conv[i], &t->limits);
-  if (rc == FL_OK) rc = fl_heldout_take(s, conv, ok, n, err);
-done:
-  for (size_t i = 0; conv != NULL && i < n; i++) fl_conv_release(&conv[i]);
-  fl_free(conv);
-  fl_free(ok);
-  fl_free(plan);
-  fl_free(text);
+  for (size_t i = 0; i < b->n * b->each; i++) fl_conv_release(&b->conv[i]);
+  b->n = 0;
+  return rc;
+}
+
+static int make_missing(fl_trainer *t, size_t each, bool *fresh, fl_err *err) {
+  batch b;
+  int rc = batch_init(&b, fl_together_room(t) / each, each, err);
+  for (size_t i = 0; rc == FL_OK && i < t->res.n; i++) {
+    if (t->res.slot[i]->heldout_known) continue;
+    fl_hooks_note(t->f, t->hooks, t->f->m.doc[t->res.slot[i]->doc].name, "held-out conversations");
+    batch_add(&b, t, i);
+    if (b.n == b.most) rc = batch_run(&b, t, rc, fresh, err);
+  }
+  if (rc == FL_OK && b.n > 0) rc = batch_run(&b, t, rc, fresh, err);
+  batch_release(&b);
   return rc;
 }
 
@@ -44,20 +79,18 @@ int fl_trainer_heldout(fl_trainer *t, fl_err *err) {
   bool *fresh = fl_calloc(t->res.n + 1, sizeof *fresh);
   if (fresh == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
   int rc = fl_heldout_read(&t->res, t->f, &t->limits, err);
-  for (size_t i = 0; rc == FL_OK && i < t->res.n; i++) {
-    fl_resident *s = t->res.slot[i];
-    if (s->heldout_known) continue;
-    fl_hooks_note(t->f, t->hooks, t->f->m.doc[s->doc].name, "held-out conversations");
-    rc = make_for(t, s, n, err);
-    if (rc == FL_OK) any = fresh[i] = true;
-  }
-  if (any) { /* also after a stop: what was made is not made again */
+  if (rc == FL_OK) rc = make_missing(t, n, fresh, err);
+  for (size_t i = 0; i < t->res.n; i++) any = any || fresh[i];
+  if (any && fl_dist_leads(t->f->dist)) { /* also after a stop: what was made is not made again */
     int wrote = fl_heldout_write(&t->res, t->f, fresh, rc == FL_OK ? err : NULL);
     if (rc == FL_OK) rc = wrote;
   }
   fl_free(fresh);
-  return rc;
+  /* Nobody reads the file again before it is written. */
+  return rc == FL_OK ? fl_trainer_share(t, rc, err) : rc;
 }
+
+/* --- their loss --- */
 
 /* Loss of slot i's held-out conversations behind the given parts. */
 static int loss_behind(fl_trainer *t, size_t i, const size_t *parts, size_t n_parts, double *loss,
@@ -83,22 +116,56 @@ static size_t parts_around(const fl_trainer *t, size_t i, size_t *parts) {
   return n;
 }
 
-int fl_trainer_evaluate(fl_trainer *t, fl_err *err) {
-  size_t *parts = fl_calloc(t->res.n + 1, sizeof *parts);
-  int rc = parts != NULL ? FL_OK
-                         : fl_fail(err, FL_ENOMEM, "not enough memory for the held-out loss");
-  for (size_t i = 0; rc == FL_OK && i < t->res.n; i++) {
-    const fl_resident *s = t->res.slot[i];
-    double alone = NAN, composed = NAN;
-    if (s->n_heldout == 0) continue;
-    if (fl_trainer_poll(t)) break;
-    rc = loss_behind(t, i, &i, 1, &alone, err);
-    size_t n = parts_around(t, i, parts);
-    if (rc == FL_OK && n > 1) rc = loss_behind(t, i, parts, n, &composed, err);
-    if (rc == FL_OK) fl_log_heldout(t, s->doc, alone, composed, s->n_heldout);
-  }
-  fl_free(parts);
-  if (rc == FL_OK && t->hooks != NULL && t->hooks->evaluate != NULL && !fl_trainer_poll(t))
-    rc = t->hooks->evaluate(t->hooks->ctx, t->f, t->f->m.rounds, err);
+typedef struct figure { /* of one resident */
+  double alone, composed;
+  uint64_t known;
+} figure;
+
+static int figure_of(fl_trainer *t, size_t i, size_t *parts, figure *out, fl_err *err) {
+  figure g = { .alone = NAN, .composed = NAN, .known = 1 };
+  int rc = loss_behind(t, i, &i, 1, &g.alone, err);
+  size_t n = parts_around(t, i, parts);
+  if (rc == FL_OK && n > 1) rc = loss_behind(t, i, parts, n, &g.composed, err);
+  if (rc == FL_OK) *out = g;
   return rc;
+}
+
+/* Every rank's share of the residents, until a stop; all [ranks, residents]. */
+static int figures(fl_trainer *t, figure *mine, figure *all, size_t *parts, fl_err *err) {
+  fl_dist *d = t->f->dist;
+  int rc = FL_OK;
+  for (size_t i = fl_dist_rank(d); rc == FL_OK && i < t->res.n; i += fl_dist_count(d)) {
+    if (t->res.slot[i]->n_heldout == 0) continue;
+    if (fl_trainer_poll(t)) break;
+    rc = figure_of(t, i, parts, &mine[i], err);
+  }
+  return fl_dist_gather(d, "heldout", rc, all, mine, t->res.n * sizeof *mine, err);
+}
+
+static void log_figures(const fl_trainer *t, const figure *all) {
+  for (size_t i = 0; i < t->res.n; i++) {
+    const figure *g = &all[i % fl_dist_count(t->f->dist) * t->res.n + i];
+    const fl_resident *s = t->res.slot[i];
+    if (g->known) fl_log_heldout(t, s->doc, g->alone, g->composed, s->n_heldout);
+  }
+}
+
+static int ask_questions(fl_trainer *t, fl_err *err) {
+  if (t->hooks == NULL || t->hooks->evaluate == NULL || fl_trainer_poll(t)) return FL_OK;
+  return t->hooks->evaluate(t->hooks->ctx, t->f, t->f->m.rounds, err);
+}
+
+int fl_trainer_evaluate(fl_trainer *t, fl_err *err) {
+  const size_t n = t->res.n + 1;
+  size_t *parts = fl_calloc(n, sizeof *parts);
+  figure *mine = fl_calloc(n, sizeof *mine), *all = fl_calloc(n, fl_dist_count(t->f->dist) * sizeof *all);
+  int rc = parts != NULL && mine != NULL && all != NULL
+               ? figures(t, mine, all, parts, err)
+               : fl_fail(err, FL_ENOMEM, "not enough memory for the held-out loss");
+  if (rc == FL_OK) log_figures(t, all);
+  fl_free(parts);
+  fl_free(mine);
+  fl_free(all);
+  if (rc == FL_OK) rc = ask_questions(t, err);
+  return fl_trainer_share(t, rc, err);
 }

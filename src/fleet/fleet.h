@@ -1,6 +1,6 @@
 /* fleet.h - a folder of cartridges: created, trained, resumed, searched, asked.
  *
- * One writer at a time (lock file). Everything on disk belongs to a generation; the rename of
+ * One writer at a time (lock file), which may be several processes that train together (train/dist.h). Everything on disk belongs to a generation; the rename of
  * fleet.json is the only commit point: manifest.h. Who is in memory: residency.h. Retrieval:
  * retrieval.h. This header is what the commands and the server use.
  */
@@ -20,6 +20,7 @@
 #include "model/model.h"
 #include "sources/source.h"
 #include "study/study.h"
+#include "train/dist.h"
 
 /* What the rows of a cartridge are before its first step: the model's own over the document's first
  * tokens, over random ones, over a summary that it writes; or another cartridge's. */
@@ -86,6 +87,8 @@ typedef struct fl_open_options {
   const char *merge;      /* != NULL: one cartridge of this name for all documents together */
   bool read_only;         /* ask, eval, info: no lock, no writing, documents not needed */
   bool log_events;        /* with read_only: queries and answers still go to events.jsonl */
+  fl_dist *dist;          /* the ranks that open it for training together, each in the same folder;
+                             rank 0 alone holds the lock and writes. NULL: this process alone */
 } fl_open_options;
 
 /* Hooks: all may be NULL. `poll` is called between steps and decoded tokens; it returns FL_OK to go

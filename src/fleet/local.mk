@@ -28,6 +28,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/round.c \
 	src/fleet/state.h \
 	src/fleet/texts.c src/fleet/texts.h \
+	src/fleet/together.c src/fleet/together.h \
 	src/fleet/train_control.c \
 	src/fleet/train_events.c \
 	src/fleet/train_loop.c \

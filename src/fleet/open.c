@@ -1,6 +1,8 @@
 /* open.c - opening a fleet: for reading beside a trainer, or as its one writer. */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/options.h"
@@ -76,7 +78,7 @@ static int open_existing(fl_fleet *f, const fl_train_options *o, const fl_open_o
   int rc = fl_manifest_load(&f->m, f->dir, err);
   if (rc == FL_OK) rc = check_model(f, err);
   if (rc != FL_OK) return rc;
-  fl_commit_sweep(f->dir, &f->m);
+  if (fl_dist_leads(f->dist)) fl_commit_sweep(f->dir, &f->m);
   take_flags(f, o);
   return fl_reconcile(f, how, err);
 }
@@ -87,7 +89,8 @@ static int open_new(fl_fleet *f, const fl_train_options *o, const fl_open_option
   f->m = (fl_manifest){ .p = o->p, .frozen = o->frozen, .embed_chunk = o->embed_chunk, .opts = *o };
   int rc = adopt_model(f, err);
   if (rc == FL_OK) rc = fl_reconcile_new(f, how->merge, err);
-  if (rc == FL_OK) fl_commit_sweep(f->dir, &f->m); /* of a creation that was cut short */
+  if (rc == FL_OK && fl_dist_leads(f->dist))
+    fl_commit_sweep(f->dir, &f->m); /* of a creation that was cut short */
   return rc;
 }
 
@@ -117,8 +120,8 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
     return fl_fail(err, FL_ENOENT, "%s: no fleet to resume; leave --resume out to make one",
                    f->dir);
   int rc = o != NULL ? fl_train_options_check(o, err) : FL_OK;
-  if (rc == FL_OK) rc = fl_fs_mkdir(f->dir, err);
-  if (rc == FL_OK) rc = take_lock(f, err);
+  if (rc == FL_OK && fl_dist_leads(f->dist)) rc = fl_fs_mkdir(f->dir, err);
+  if (rc == FL_OK && fl_dist_leads(f->dist)) rc = take_lock(f, err);
   if (rc != FL_OK) return rc;
   /* Another trainer may have made or changed it before the lock was ours. */
   if (has_manifest(f->dir) != there)
@@ -127,7 +130,57 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
   rc = fl_texts_new(&f->texts, f->dir, f->sources, err);
   if (rc == FL_OK) rc = there ? open_existing(f, o, how, err) : open_new(f, o, how, err);
   f->sources = NULL;
-  return rc == FL_OK ? open_log(f, err) : rc;
+  return rc == FL_OK && fl_dist_leads(f->dist) ? open_log(f, err) : rc;
+}
+
+/* --- several ranks --- */
+
+typedef struct print { /* what must be the same on all of them */
+  char kernels[64], model[FL_HASH_TEXT], state[FL_HASH_TEXT];
+} print;
+
+static int take_print(print *p, fl_fleet *f, fl_err *err) {
+  fl_buf text = { 0 };
+  memset(p, 0, sizeof *p);
+  snprintf(p->kernels, sizeof p->kernels, "%s", fl_kernels_name(fl_model_kernels(f->model)));
+  snprintf(p->model, sizeof p->model, "%s", fl_model_hash(f->model));
+  if (fl_manifest_print(&f->m, &text) != FL_OK) return oom(f->dir, err);
+  fl_hash_bytes(p->state, text.data, text.len);
+  fl_buf_release(&text);
+  return FL_OK;
+}
+
+/* Rows differ by rounding between kinds of machines; the ranks would take different steps. */
+static int compare_prints(const print *p, size_t n, const fl_fleet *f, fl_err *err) {
+  for (size_t r = 1; r < n; r++) {
+    if (memcmp(p[r].kernels, p[0].kernels, sizeof p[r].kernels) != 0)
+      return fl_fail(err, FL_EUSAGE, "rank %zu computes with %s, rank 0 with %s: their results would "
+                     "differ; take machines of one kind or set FLOTILLA_ISA to a level that all have",
+                     r, p[r].kernels, p[0].kernels);
+    if (memcmp(p[r].model, p[0].model, sizeof p[r].model) != 0)
+      return fl_fail(err, FL_EUSAGE, "rank %zu has another model than rank 0; give all the same "
+                     "--model", r);
+    if (memcmp(p[r].state, p[0].state, sizeof p[r].state) != 0)
+      return fl_fail(err, FL_EUSAGE, "rank %zu sees other documents or another fleet in %s than rank 0; "
+                     "keep both where all ranks see the same files", r, f->dir);
+  }
+  return FL_OK;
+}
+
+/* Rank 0 takes the lock and cleans up before the others look at the folder. */
+static int open_together(fl_fleet *f, const fl_train_options *o, const fl_open_options *how,
+                         fl_err *err) {
+  const size_t n = fl_dist_count(f->dist);
+  print mine = { .kernels = "" }, *all = fl_calloc(n, sizeof *all);
+  int rc = all != NULL ? FL_OK : oom(f->dir, err);
+  if (rc == FL_OK && fl_dist_leads(f->dist)) rc = open_writer(f, o, how, err);
+  rc = fl_dist_agree(f->dist, "open", rc, err);
+  if (rc == FL_OK && !fl_dist_leads(f->dist)) rc = open_writer(f, o, how, err);
+  if (rc == FL_OK) rc = take_print(&mine, f, err);
+  rc = fl_dist_gather(f->dist, "opened", rc, all, &mine, sizeof mine, err);
+  if (rc == FL_OK) rc = compare_prints(all, n, f, err);
+  fl_free(all);
+  return rc;
 }
 
 int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *team,
@@ -139,6 +192,7 @@ int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *tea
   f->model = model;
   f->team = team;
   f->sources = docs;
+  f->dist = how->dist;
   int rc = FL_OK;
   if (f->dir == NULL)
     rc = oom(dir, err);
@@ -146,6 +200,8 @@ int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *tea
     rc = open_reader(f, how, err);
   else if (model == NULL || docs == NULL || docs->n == 0 || (opts == NULL && !how->resume))
     rc = fl_fail(err, FL_EUSAGE, "%s: a model and documents are needed to write a fleet", dir);
+  else if (f->dist != NULL)
+    rc = open_together(f, opts, how, err);
   else
     rc = open_writer(f, opts, how, err);
   if (rc != FL_OK) {

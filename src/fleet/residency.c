@@ -181,6 +181,23 @@ int fl_residency_save(fl_residency *r, fl_fleet *f, fl_commit *c, fl_err *err) {
   return rc;
 }
 
+int fl_residency_name(fl_residency *r, fl_fleet *f, fl_err *err) {
+  for (size_t i = 0; i < r->n; i++) {
+    const fl_resident *s = r->slot[i];
+    fl_mdoc *d = &f->m.doc[s->doc];
+    char *kept = s->kept_dirty ? fl_study_file_name(d->id, s->kept_changed) : NULL;
+    if ((s->dirty && fl_mdoc_name_files(d, s->changed) != FL_OK) || (s->kept_dirty && kept == NULL)) {
+      fl_free(kept);
+      return fl_fail(err, FL_ENOMEM, "%s: not enough memory to follow a save", d->name);
+    }
+    if (kept == NULL) continue;
+    fl_free(d->study_file);
+    d->study_file = kept;
+    d->kept = s->kept.n;
+  }
+  return FL_OK;
+}
+
 void fl_residency_saved(fl_residency *r) {
   for (size_t i = 0; i < r->n; i++) r->slot[i]->dirty = r->slot[i]->kept_dirty = false;
 }

@@ -74,6 +74,9 @@ void fl_resident_touch(fl_resident *s, uint64_t gen);
 /* DIRTY -> CLEAN for every slot: writes files through c and names them in the manifest, to be
  * committed by the caller. On failure the caller gives the fleet up: slots stay DIRTY. */
 int fl_residency_save(fl_residency *r, fl_fleet *f, fl_commit *c, fl_err *err);
+/* The same names without the files: on ranks that do not write, which need them to load what was
+ * evicted. */
+int fl_residency_name(fl_residency *r, fl_fleet *f, fl_err *err);
 /* The commit went through. */
 void fl_residency_saved(fl_residency *r);
 

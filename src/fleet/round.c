@@ -187,7 +187,7 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   rc = plan_conversations(&r, err);
   if (rc == FL_OK)
     rc = fl_ahead_get(t, r.slot, r.plan, r.n_fresh, r.fresh, r.ok, &r.stats, err);
-  if (rc == FL_OK && fl_trainer_poll(t)) rc = FL_EINTR;
+  if (rc == FL_OK) rc = fl_trainer_sync(t, err);
   if (rc != FL_OK) goto done;
   lay_out(&r);
   const fl_rate rate = fl_train_rate(&t->f->opts);

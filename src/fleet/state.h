@@ -13,6 +13,7 @@
 #include "fleet/manifest.h"
 #include "cartridge/cartridge_io.h"
 #include "model/pass.h"
+#include "train/dist.h"
 
 enum {
   FL_PASS_ROWS = 512, /* rows of one forward: several pieces of a document, a slice of a prefill */
@@ -39,6 +40,7 @@ struct fl_fleet {
   fl_model *model;
   fl_team *team;
   bool read_only;
+  fl_dist *dist;      /* the ranks that train it together; NULL: alone */
   fl_train_options opts;
   fl_manifest m;
   fl_manifest *old;   /* manifests that a reload replaced; their strings may be in use */

@@ -20,6 +20,70 @@ bool fl_trainer_poll(fl_trainer *t) {
   return t->stop;
 }
 
+/* --- several ranks ------------------------------------------------------------------------- */
+
+typedef struct steer { /* of rank 0, `stop` of every rank; then a byte for each document's mark */
+  uint64_t last_round, budget;
+  double lr;
+  bool stop;
+} steer;
+
+static void put_steer(fl_buf *out, const fl_trainer *t) {
+  const fl_manifest *m = &t->f->m;
+  steer s;
+  memset(&s, 0, sizeof s);
+  s.last_round = t->last_round;
+  s.budget = t->f->opts.budget;
+  s.lr = t->f->opts.lr;
+  s.stop = t->stop;
+  fl_buf_append(out, &s, sizeof s);
+  for (size_t i = 0; fl_dist_leads(t->f->dist) && i < m->n; i++) fl_buf_putc(out, m->doc[i].marked);
+}
+
+/* False when it is not of the size that it must have. */
+static bool take_steer(fl_trainer *t, size_t rank, const char *text, size_t len) {
+  fl_fleet *f = t->f;
+  steer s;
+  if (len != sizeof s + (rank == 0 ? f->m.n : 0)) return false;
+  memcpy(&s, text, sizeof s);
+  t->stop = t->stop || s.stop;
+  if (rank != 0 || fl_dist_leads(f->dist)) return true;
+  t->last_round = s.last_round;
+  f->opts.budget = (size_t)s.budget;
+  f->opts.lr = s.lr;
+  f->m.opts = f->opts;
+  for (size_t i = 0; i < f->m.n; i++) f->m.doc[i].marked = text[sizeof s + i] != 0;
+  return true;
+}
+
+int fl_trainer_share(fl_trainer *t, int rc, fl_err *err) {
+  fl_dist *d = t->f->dist;
+  const size_t count = fl_dist_count(d);
+  fl_buf mine = { 0 }, all = { 0 };
+  if (count == 1) return rc;
+  size_t *end = fl_calloc(count, sizeof *end);
+  if (rc == FL_OK && end == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory for a round");
+  put_steer(&mine, t);
+  rc = fl_dist_exchange(d, "steer", rc, &mine, &all, end, err);
+  for (size_t r = 0; rc == FL_OK && r < count; r++) {
+    const size_t at = r > 0 ? end[r - 1] : 0;
+    if (!take_steer(t, r, all.data + at, end[r] - at))
+      rc = fl_fail(err, FL_EFAIL, "rank %zu has another number of documents", r);
+  }
+  fl_buf_release(&mine);
+  fl_buf_release(&all);
+  fl_free(end);
+  return rc;
+}
+
+int fl_trainer_sync(fl_trainer *t, fl_err *err) {
+  (void)fl_trainer_poll(t);
+  const int rc = fl_trainer_share(t, FL_OK, err);
+  return rc == FL_OK && t->stop ? FL_EINTR : rc;
+}
+
+/* --- commands ------------------------------------------------------------------------------ */
+
 static void send_buf(fl_control_client *c, fl_buf *b) {
   if (b->oom) fl_control_fail(c, "not enough memory for the answer");
   else fl_control_send(c, b->data, b->len);

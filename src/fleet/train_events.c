@@ -41,6 +41,7 @@ static void machine(fl_event *e) {
 
 void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total) {
   const fl_kernels *k = fl_model_kernels(f->model);
+  if (!fl_dist_leads(f->dist)) return;
   fl_json *flags = fl_json_object();
   fl_buf b = { 0 };
   fl_event e;
@@ -56,6 +57,7 @@ void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total) {
   fl_event_str(&e, "model_hash", fl_model_hash(f->model));
   fl_event_str(&e, "fleet", f->dir);
   fl_event_int(&e, "threads", (int64_t)fl_team_size(f->team));
+  fl_event_int(&e, "ranks", (int64_t)fl_dist_count(f->dist));
   fl_event_str(&e, "isa", fl_kernels_isa(k));
   fl_event_str(&e, "kernel", fl_kernels_name(k));
   machine(&e);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/retrieval.h"
-#include "fleet/trainer.h"
+#include "fleet/together.h"
 
 const fl_cartridge *fl_trainer_cartridge(const fl_trainer *t, size_t doc) {
   const fl_resident *s = fl_residency_find(&t->res, doc);
@@ -25,9 +25,18 @@ static bool anything_dirty(const fl_trainer *t) {
   return t->f->unsaved;
 }
 
+/* Of a rank that does not write. Rank 0 may have saved in between by request: names tell of changes,
+ * not of saves. */
+static int follow_save(fl_trainer *t, fl_err *err) {
+  const int rc = fl_residency_name(&t->res, t->f, err);
+  if (rc == FL_OK) fl_residency_saved(&t->res);
+  return rc;
+}
+
 int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err) {
   double began = fl_now_s();
   fl_commit c = { .dir = t->f->dir };
+  if (!fl_dist_leads(t->f->dist)) return follow_save(t, err);
   if (t->failed_save)
     return fl_fail(err, FL_EFAIL, "%s: a save failed before; train again with --resume", t->f->dir);
   if (!anything_dirty(t)) return FL_OK;
@@ -149,12 +158,13 @@ static int first_residents(fl_trainer *t, fl_err *err) {
   return rc;
 }
 
-/* One commit carries the rows of those who leave and the new set of residents. */
+/* One commit carries the rows of those who leave and the new set of residents. Rank 0 is through
+ * with it before any rank reads files again. */
 static int exchange(fl_trainer *t, const change *c, fl_err *err) {
   fl_fleet *f = t->f;
   for (size_t i = 0; i < c->n_in; i++) prefetch(f, c->in[i]);
   mark_residents(f, c);
-  int rc = fl_trainer_save(t, "rotate", err);
+  int rc = fl_dist_agree(f->dist, "rotate", fl_trainer_save(t, "rotate", err), err);
   if (rc != FL_OK) return rc;
   fl_log_rotation(t, c->out, c->n_out, c->in, c->n_in);
   /* After the last round nobody needs the new ones; the next run loads them. */
@@ -223,22 +233,22 @@ static int workspaces(fl_trainer *t, fl_err *err) {
     .max_convs = t->max_convs, .max_conv_rows = t->limits.max_tokens,
     .max_sup = t->limits.max_sup * t->max_convs, .max_prefix = (size_t)f->m.p * t->max_parts,
     .max_parts = t->max_parts, .checkpoint = f->opts.checkpoint, .pack = f->opts.pack,
-    .max_pass_rows = FL_STUDENT_ROWS, .positions = f->opts.positions
+    .max_pass_rows = FL_STUDENT_ROWS, .positions = f->opts.positions, .dist = f->dist
   };
   int rc = fl_pass_new(&t->pass, f->model, f->team, &po, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&t->pool, fl_model_hparams(f->model), fl_model_kernels(f->model),
                         f->opts.gen_kv, 0, err);
   if (rc == FL_OK) rc = fl_stepper_new(&t->stepper, f->model, f->team, &sl, err);
-  if (rc == FL_OK) rc = fl_ahead_init(&t->ahead, t->max_convs, err);
+  if (rc == FL_OK) rc = fl_ahead_init(&t->ahead, fl_together_room(t), err);
   return rc;
 }
 
 static int rounds(fl_trainer *t, fl_err *err) {
   int rc = FL_OK;
   while (rc == FL_OK && t->f->m.rounds < t->last_round) {
-    if (fl_trainer_poll(t)) return FL_EINTR;
-    rc = fl_trainer_round(t, err);
+    rc = fl_trainer_sync(t, err);
+    if (rc == FL_OK) rc = fl_trainer_round(t, err);
     if (rc == FL_OK) rc = after_round(t, err);
     if (t->one_step) {
       t->one_step = false;
@@ -248,10 +258,27 @@ static int rounds(fl_trainer *t, fl_err *err) {
   return rc;
 }
 
+/* Births and index are made by rank 0; the others read what it committed. */
+static int prepare(fl_trainer *t, fl_err *err) {
+  fl_fleet *f = t->f;
+  bool changed = false, news = f->unsaved || f->m.index_file == NULL;
+  int rc = FL_OK;
+  for (size_t i = 0; i < f->m.n; i++) news = news || !f->m.doc[i].born;
+  if (fl_dist_leads(f->dist)) {
+    rc = fl_trainer_births(t, err);
+    if (rc == FL_OK) rc = fl_trainer_index(t, err);
+  }
+  rc = fl_trainer_share(t, rc, err);
+  if (rc == FL_OK && news && !fl_dist_leads(f->dist)) {
+    rc = fl_fleet_reload(f, &changed, err);
+    f->unsaved = false;
+  }
+  return rc;
+}
+
 static int train(fl_trainer *t, fl_err *err) {
   int rc = t->f->opts.rounds > 0 ? plan_sizes(t, err) : FL_OK;
-  if (rc == FL_OK) rc = fl_trainer_births(t, err);
-  if (rc == FL_OK) rc = fl_trainer_index(t, err);
+  if (rc == FL_OK) rc = prepare(t, err);
   if (rc != FL_OK) return rc;
   fl_index_forget(t->f); /* a query reads it again */
   if (t->f->opts.rounds == 0) {
@@ -273,6 +300,7 @@ static int train(fl_trainer *t, fl_err *err) {
 static int finish(fl_trainer *t, int rc, fl_err *err) {
   fl_fleet *f = t->f;
   const char *status = rc == FL_OK ? "done" : rc == FL_EINTR ? "signal" : "error";
+  if (!fl_dist_leads(f->dist)) return rc;
   /* After a step that went wrong the rounds before it are still good. */
   const bool well = rc == FL_OK || rc == FL_EINTR;
   if (well || (rc == FL_EFAIL && !t->failed_save)) {
@@ -311,7 +339,8 @@ int fl_fleet_train(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
   if (t.last_round >= UINT32_MAX)
     return fl_fail(err, FL_EUSAGE, "--rounds: more than a fleet can count (4294967294 in all)");
   f->trainer = &t;
-  if (fl_control_open(&t.control, f->dir, fl_trainer_control, &t, &why) != FL_OK)
+  if (fl_dist_leads(f->dist) &&
+      fl_control_open(&t.control, f->dir, fl_trainer_control, &t, &why) != FL_OK)
     fl_warn("%s", why.text);
   fl_fleet_log_run(f, "train", t.last_round);
   int rc = finish(&t, train(&t, e), e);

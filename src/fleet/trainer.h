@@ -1,8 +1,8 @@
 /* trainer.h - a running training: what one run holds beside the fleet. Private to this folder.
  *
  * Modules: train_loop.c (the run, rotation, saves), birth.c (births, index), round.c (one round),
- * ahead.c (its fresh conversations),
- * evaluate.c (held-out), train_control.c (commands), train_events.c (what is logged).
+ * ahead.c (its fresh conversations), together.c (making them on several ranks), evaluate.c
+ * (held-out), train_control.c (commands), train_events.c (what is logged).
  *
  * Exactness. The state after round r is a function of the state after round r - 1, of r and of the
  * flags alone: draws are keyed by (seed, purpose, document, round, conversation), counters that
@@ -59,6 +59,11 @@ void fl_trainer_control(void *ctx, fl_control_client *client, const char *cmd,
                         const fl_json *request);
 /* Takes commands and asks the hook, waits while paused; true when the run is to stop. */
 bool fl_trainer_poll(fl_trainer *t);
+/* Ends what polled on its own on every rank, rc telling how it went: all ranks take over what rank 0
+ * was told, and a stop of any. Collective. */
+int fl_trainer_share(fl_trainer *t, int rc, fl_err *err);
+/* Polls and shares; FL_EINTR when the run is to stop. */
+int fl_trainer_sync(fl_trainer *t, fl_err *err);
 
 /* --- train_loop.c --- */
 int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err);

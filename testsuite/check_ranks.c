@@ -1,0 +1,185 @@
+/* check_ranks.c - several ranks train a fleet together (as threads: dist_util.h): the same files as
+ * one makes, stops and errors that reach all, and a run that goes on with another number of them. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "dist_util.h"
+#include "fleet/manifest.h"
+#include "fleet_util.h"
+
+enum { ROUNDS = 7 };
+
+static char one_dir[80];
+
+/* Rotation, replay, held-out conversations of several documents, other parts in view: all that
+ * decides something. */
+static fl_train_options options(void) {
+  fl_train_options o = small_options();
+  o.accum = 3;
+  o.replay = 1.7;
+  o.heldout = 2;
+  o.eval_every = 3;
+  o.clip = 0.5;
+  return o;
+}
+
+static void setup(void) {
+  fl_train_options o = options();
+  fleet_setup_model();
+  put_docs();
+  train_rounds(ROUNDS, o);
+  snprintf(one_dir, sizeof one_dir, "%s.one", fleet_dir);
+  ck_assert_int_eq(rename(fleet_dir, one_dir), 0);
+}
+
+static void teardown(void) {
+  remove_tree(one_dir);
+  fleet_teardown_model();
+}
+
+typedef struct run { /* of all ranks */
+  size_t rounds, n;
+  fl_source_list docs;
+  long stop_after;        /* polls of rank `stopper`; 0: never */
+  size_t stopper;
+  const char *other_docs; /* rank 1 sees this folder's instead */
+  int rc[RANKS_MAX];
+  fl_err err[RANKS_MAX];
+  uint64_t n_rounds[RANKS_MAX];
+} run_t;
+
+typedef struct counter {
+  long left;
+  bool counts;
+} counter;
+
+static int count_down(void *ctx) {
+  counter *c = ctx;
+  return c->counts && c->left-- <= 0 ? FL_EINTR : FL_OK;
+}
+
+/* One rank; nothing is asserted in its thread. */
+static void train_rank(void *ctx, fl_dist *d) {
+  run_t *t = ctx;
+  const size_t r = fl_dist_rank(d);
+  const bool other = t->other_docs != NULL && r == 1;
+  fl_source_list docs = { 0 };
+  counter c = { t->stop_after, t->stop_after > 0 && r == t->stopper };
+  fl_train_hooks hooks = { .ctx = &c, .poll = count_down };
+  fl_open_options how = { .resume = in_fleet("fleet.json"), .allow_add = true, .dist = d };
+  fl_train_options o = options();
+  fl_team *team = NULL;
+  fl_fleet *f = NULL;
+  fl_err *err = &t->err[r];
+  o.rounds = t->rounds;
+  if (!other) docs = t->docs;
+  int rc = fl_team_new(&team, 1, err);
+  if (rc == FL_OK && other) rc = fl_source_read(&docs, &t->other_docs, 1, false, err);
+  if (rc == FL_OK) rc = fl_fleet_open(&f, fleet_dir, fleet_model, team, &docs, &o, &how, err);
+  if (rc == FL_OK) rc = fl_fleet_train(f, &hooks, err);
+  t->rc[r] = fl_dist_agree(d, "end", rc, err);
+  if (f != NULL) t->n_rounds[r] = fl_fleet_rounds(f);
+  fl_fleet_close(f);
+  fl_team_free(team);
+  if (other) fl_source_release(&docs);
+}
+
+/* Trains on n ranks and checks that they end alike. */
+static int train_ranks(run_t *t, size_t n) {
+  t->docs = read_docs();
+  run_ranks(n, train_rank, t);
+  fl_source_release(&t->docs);
+  for (size_t r = 1; r < n; r++) {
+    ck_assert_msg(t->rc[r] == t->rc[0], "rank %zu: %d %s; rank 0: %d %s", r, t->rc[r],
+                  t->err[r].text, t->rc[0], t->err[0].text);
+    ck_assert_str_eq(t->err[r].text, t->err[0].text);
+    ck_assert_uint_eq(t->n_rounds[r], t->n_rounds[0]);
+  }
+  return t->rc[0];
+}
+
+static uint64_t committed(void) {
+  fl_manifest m = { 0 };
+  if (fl_manifest_load(&m, fleet_dir, NULL) != FL_OK) return 0;
+  uint64_t rounds = m.rounds;
+  fl_manifest_release(&m);
+  return rounds;
+}
+
+/* Two; three, as many as conversations; five, of whom some have nothing to do. */
+START_TEST(ranks_make_the_files_of_one) {
+  static const size_t count[] = { 2, 3, 5 };
+  run_t t = { .rounds = ROUNDS };
+  ck_assert_msg(train_ranks(&t, count[_i]) == FL_OK, "%s", t.err[0].text);
+  assert_same_fleet(one_dir, fleet_dir);
+}
+END_TEST
+
+START_TEST(another_number_goes_on) {
+  run_t a = { .rounds = 2 }, b = { .rounds = 3 }, c = { .rounds = ROUNDS - 5 };
+  ck_assert_int_eq(train_ranks(&a, 2), FL_OK);
+  ck_assert_int_eq(train_ranks(&b, 1), FL_OK);
+  ck_assert_int_eq(train_ranks(&c, 3), FL_OK);
+  assert_same_fleet(one_dir, fleet_dir);
+}
+END_TEST
+
+/* A signal reaches one rank, at some place; all end at the same round, and what they left goes on. */
+START_TEST(a_stop_of_one_stops_all) {
+  int stops = 0;
+  for (long polls = 20;; polls += 160) {
+    run_t t = { .rounds = ROUNDS - (size_t)committed(), .stop_after = polls,
+                .stopper = (size_t)stops % 2 };
+    int rc = train_ranks(&t, 2);
+    ck_assert(rc == FL_OK || rc == FL_EINTR);
+    if (rc == FL_OK) break;
+    stops++;
+  }
+  ck_assert_int_gt(stops, 1);
+  assert_same_fleet(one_dir, fleet_dir);
+}
+END_TEST
+
+START_TEST(other_documents_are_noticed) {
+  char other[80];
+  snprintf(other, sizeof other, "%s.other", docs_dir);
+  copy_tree(docs_dir, other);
+  run_t t = { .rounds = 1, .other_docs = other };
+  ck_assert_int_eq(train_ranks(&t, 2), FL_EUSAGE);
+  ck_assert_ptr_nonnull(strstr(t.err[0].text, "rank 1 sees other documents"));
+  ck_assert(!in_fleet("fleet.json"));
+  remove_tree(other);
+}
+END_TEST
+
+/* Rank 1 fails by itself: all end with its sentence, and rank 0 has given the lock back. */
+START_TEST(an_error_of_one_ends_all) {
+  run_t t = { .rounds = 1, .other_docs = "/nonexistent/flotilla" };
+  ck_assert_int_ne(train_ranks(&t, 2), FL_OK);
+  ck_assert_msg(strncmp(t.err[0].text, "rank 1: ", 8) == 0, "%s", t.err[0].text);
+  run_t again = { .rounds = ROUNDS };
+  ck_assert_int_eq(train_ranks(&again, 2), FL_OK);
+  assert_same_fleet(one_dir, fleet_dir);
+}
+END_TEST
+
+Suite *suite_ranks(void);
+Suite *suite_ranks(void) {
+  Suite *s = suite_create("ranks");
+  TCase *core = tcase_create("core"), *errors = tcase_create("errors");
+  tcase_set_timeout(core, 120);
+  tcase_set_timeout(errors, 120);
+  tcase_add_checked_fixture(core, setup, teardown);
+  tcase_add_checked_fixture(errors, setup, teardown);
+  tcase_add_loop_test(core, ranks_make_the_files_of_one, 0, 3);
+  tcase_add_test(core, another_number_goes_on);
+  tcase_add_test(core, a_stop_of_one_stops_all);
+  tcase_add_test(errors, other_documents_are_noticed);
+  tcase_add_test(errors, an_error_of_one_ends_all);
+  suite_add_tcase(s, core);
+  suite_add_tcase(s, errors);
+  return s;
+}
