@@ -9,6 +9,7 @@ cli_tests = \
 	testsuite/cli/export.sh \
 	testsuite/cli/info.sh \
 	testsuite/cli/models.sh \
+	testsuite/cli/mpi.sh \
 	testsuite/cli/gates.sh \
 	testsuite/cli/train.sh \
 	testsuite/cli/eval.sh \

@@ -12,6 +12,7 @@
 #include "commands/signals.h"
 #include "commands/train.h"
 #include "commands/train_eval.h"
+#include "edge/mpi.h"
 
 static const opt_spec input_specs[] = {
   { .name = "resume", .type = OPT_ON, .offset = offsetof(train_args, resume),
@@ -204,23 +205,27 @@ int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err)
   double start = fl_now_s();
   fl_open_options how = { .resume = a->resume, .update = a->update, .allow_add = true,
                           .remove = a->remove.v, .n_remove = a->remove.n, .redo = a->redo.v,
-                          .n_redo = a->redo.n, .merge = a->merge };
-  fl_train_hooks hooks = { .poll = signals_poll, .progress = progress_line };
+                          .n_redo = a->redo.n, .merge = a->merge, .dist = a->dist };
+  const bool leads = fl_dist_leads(a->dist);
+  fl_train_hooks hooks = { .poll = signals_poll, .progress = leads ? progress_line : NULL };
   signals_catch();
+  signals_catch_usr1();
   int rc = engine_open(&e, &a->engine, fleet_dir_exists(dir) ? dir : NULL, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, dir, e.model, e.team, docs, &a->train, &how, err);
   fl_source_release(docs); /* the fleet has its own copy, out of memory */
   if (rc == FL_OK && a->study) rc = fl_fleet_use_study(f, a->study, err);
-  if (rc == FL_OK && a->eval) {
+  if (rc == FL_OK && a->eval && leads) {
     rc = train_eval_new(&asked, a->eval, a->eval_arms, f, e.team, err);
     hooks.ctx = asked;
     hooks.evaluate = train_eval_run;
   }
   if (rc == FL_OK) rc = fl_fleet_train(f, &hooks, err);
-  if (rc == FL_EINTR)
+  if (rc == FL_EINTR && f) {
     fl_info("stopped after round %llu, the state is saved; --resume continues",
             (unsigned long long)fl_fleet_rounds(f));
-  if (rc == FL_OK && !(fl_log_level() < 0 && !a->common.json))
+    *err = (fl_err){ 0 }; /* said */
+  }
+  if (rc == FL_OK && leads && !(fl_log_level() < 0 && !a->common.json))
     rc = print_result(f, dir, fl_now_s() - start, a->common.json, err);
   train_eval_free(asked);
   if (f) fl_fleet_close(f);
@@ -228,12 +233,22 @@ int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err)
   return rc;
 }
 
+static int take_ranks(train_args *a, fl_mpi *ranks, fl_err *err) {
+  a->dist = fl_mpi_dist(ranks);
+  if (a->dist && a->tui)
+    return fl_fail(err, FL_EUSAGE, "--tui: not with several ranks; leave it out and run flotilla watch "
+                   "beside them");
+  if (a->engine.threads == 0) a->engine.threads = fl_mpi_threads(ranks);
+  return FL_OK;
+}
+
 static int run(const opt_parsed *p, fl_err *err) {
   train_args *a = p->args;
   const char *dir = p->operand[0];
   fl_manifest manifest = { 0 };
   fl_source_list docs = { 0 };
-  int rc = prepare(p, dir, &manifest, err);
+  int rc = take_ranks(a, p->ranks, err);
+  if (rc == FL_OK) rc = prepare(p, dir, &manifest, err);
   if (rc == FL_OK) rc = docs_read(&docs, &a->input, err);
   if (rc == FL_OK)
     rc = a->tui ? train_detached(a, dir, &docs, err) : train_run(a, dir, &docs, err);
@@ -249,6 +264,7 @@ const command cmd_train = { .name = "train",
                             .min_operands = 1,
                             .max_operands = 1,
                             .groups = groups,
+                            .ranks = true,
                             .args_size = sizeof(train_args),
                             .init = init,
                             .run = run };

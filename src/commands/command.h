@@ -23,6 +23,7 @@ typedef struct command {
   const char *summary;      /* lower case, no full stop */
   size_t min_operands, max_operands;
   const opt_group *groups;
+  bool ranks;               /* may run as several processes, of which rank 0 alone speaks */
   size_t args_size;         /* of a struct that begins with common_args */
   void (*init)(void *args); /* defaults; NULL: all zero */
   /* Prints results on stdout. FL_OK or a code with *err set. */

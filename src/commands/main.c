@@ -8,6 +8,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/command.h"
+#include "edge/mpi.h"
+
+enum { LOG_NOTHING = -2 };
 
 static int fail(const command *c, int code, const fl_err *err) {
   const char *text = err->text[0] ? err->text : "failed";
@@ -38,22 +41,34 @@ static int flush_results(int code, fl_err *err) {
   return fl_fail(err, FL_EFAIL, "standard output: cannot write: %s", strerror(errno));
 }
 
+static int parse_and_run(const command *c, opt_parsed *p, int argc, char **argv, fl_err *err) {
+  fl_mpi *ranks = p->ranks;
+  const bool speaks = fl_dist_leads(fl_mpi_dist(ranks));
+  if (!speaks) fl_log_set_level(LOG_NOTHING);
+  int rc = options_parse(p, c->groups, p->args, argc, argv, err);
+  const common_args *common = p->args;
+  p->ranks = ranks;
+  if (rc == FL_OK && common->help) {
+    if (speaks) command_usage(c);
+  } else if (rc == FL_OK && (rc = check_operands(c, p, err)) == FL_OK) {
+    if (speaks) fl_log_set_level(common->quiet ? -1 : common->verbose ? 1 : 0);
+    rc = c->run(p, err);
+  }
+  rc = flush_results(rc, err);
+  /* Also meets those who wait for a rank that failed on its own. */
+  return fl_dist_agree(fl_mpi_dist(ranks), "end", rc, err);
+}
+
 static int run_command(const command *c, int argc, char **argv) {
   fl_err err = { 0 };
-  opt_parsed p = { 0 };
-  void *args = fl_calloc(1, c->args_size);
-  if (!args) return fail(c, fl_fail(&err, FL_ENOMEM, "not enough memory"), &err);
-  if (c->init) c->init(args);
-  int rc = options_parse(&p, c->groups, args, argc, argv, &err);
-  const common_args *common = args;
-  if (rc == FL_OK && common->help) {
-    command_usage(c);
-  } else if (rc == FL_OK && (rc = check_operands(c, &p, &err)) == FL_OK) {
-    fl_log_set_level(common->quiet ? -1 : common->verbose ? 1 : 0);
-    rc = c->run(&p, &err);
-  }
-  rc = flush_results(rc, &err);
+  opt_parsed p = { .args = fl_calloc(1, c->args_size) };
+  if (!p.args) return fail(c, fl_fail(&err, FL_ENOMEM, "not enough memory"), &err);
+  if (c->init) c->init(p.args);
+  int rc = c->ranks ? fl_mpi_start(&p.ranks, &err) : FL_OK;
+  if (rc == FL_OK) rc = parse_and_run(c, &p, argc, argv, &err);
   int status = rc == FL_OK ? 0 : fail(c, rc, &err);
+  fl_mpi_stop(p.ranks);
+  void *args = p.args;
   options_release(&p);
   fl_free(args);
   return status;

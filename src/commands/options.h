@@ -59,6 +59,7 @@ typedef struct opt_parsed {
   char *const *operand;
   size_t n_operands;
   void *args;
+  struct fl_mpi *ranks; /* the processes that run the command together; NULL: this one alone */
 } opt_parsed;
 
 /* Fills `args` (already initialised) from argv[1..]; argv is permuted so that operands come last.

@@ -17,13 +17,19 @@ static void on_signal(int sig) {
   stop_asked = 1;
 }
 
-void signals_catch(void) {
-  /* No SA_RESTART: a read that waits for input returns. NODEFER: the second one may end it. */
+/* No SA_RESTART: a read that waits for input returns. NODEFER: the second one may end it. */
+static void catch(int sig) {
   struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
   sigemptyset(&sa.sa_mask);
-  sigaction(SIGINT, &sa, NULL);
-  sigaction(SIGTERM, &sa, NULL);
+  sigaction(sig, &sa, NULL);
 }
+
+void signals_catch(void) {
+  catch(SIGINT);
+  catch(SIGTERM);
+}
+
+void signals_catch_usr1(void) { catch(SIGUSR1); }
 
 bool signals_stop(void) {
   return stop_asked != 0;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 void signals_catch(void);
+void signals_catch_usr1(void); /* likewise: mpirun passes it on and kills nobody afterwards */
 bool signals_stop(void);
 void signals_forget(void); /* a chat goes on after an interrupted answer */
 /* Shaped as a poll hook: FL_OK, or FL_EINTR once a signal came. */

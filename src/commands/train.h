@@ -18,6 +18,7 @@ typedef struct train_args {
   opt_list remove, redo;
   bool resume, update, tui, leave;
   const char *merge, *study, *eval, *eval_arms, *init;
+  fl_dist *dist;        /* no option: the ranks that train together; NULL: this process alone */
 } train_args;
 
 /* Opens, trains, commits and prints the result. docs is released as soon as it is not needed. */

@@ -1,4 +1,4 @@
-# edge: what reaches out of the process. libmicrohttpd in http.c alone, libcurl in fetch.c.
+# edge: what reaches out of the process. libmicrohttpd in http.c alone, libcurl in fetch.c, MPI in mpi.c.
 noinst_LIBRARIES += src/libfledge.a
 src_libfledge_a_SOURCES = \
 	src/edge/api_chat.c \
@@ -17,12 +17,13 @@ src_libfledge_a_SOURCES = \
 	src/edge/inbox.c src/edge/inbox.h \
 	src/edge/jsonw.c src/edge/jsonw.h \
 	src/edge/listen.c src/edge/listen.h \
+	src/edge/mpi.c src/edge/mpi.h \
 	src/edge/prometheus.c \
 	src/edge/route.c src/edge/route.h \
 	src/edge/split.c src/edge/split.h \
 	src/edge/sse.c src/edge/sse.h \
 	src/edge/tools.c \
 	src/edge/turn.c src/edge/turn.h
-src_libfledge_a_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS) $(CURL_CFLAGS)
-EDGE_LIBS = src/libfledge.a $(SERVE_LIBS) $(MICROHTTPD_LIBS) $(CURL_LIBS)
+src_libfledge_a_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS) $(CURL_CFLAGS) $(MPI_CFLAGS)
+EDGE_LIBS = src/libfledge.a $(SERVE_LIBS) $(MICROHTTPD_LIBS) $(CURL_LIBS) $(MPI_LIBS)
 EXTRA_DIST += contrib/flotilla.service contrib/flotilla.default
