@@ -152,8 +152,8 @@ static void sum_blocks(void *ctx, fl_dist *d) {
     block[i] = s->got[r];
     placed = true;
   }
-  s->rc[r] = fl_dist_sum(d, fl_kernels_select(), s->got[r], block, owner, N_BLOCKS, N_VALUES, scratch,
-                         NULL);
+  s->rc[r] = fl_dist_sum(d, fl_kernels_select(), s->got[r], block, owner, N_BLOCKS, N_VALUES,
+                         scratch, NULL);
   fl_free(scratch);
 }
 

@@ -1,5 +1,6 @@
 /* check_ranks.c - several ranks train a fleet together (as threads: dist_util.h): the same files as
- * one makes, stops and errors that reach all, and a run that goes on with another number of them. */
+ * one makes, stops and errors that reach all, and a run that goes on with another number of
+ * them. */
 #include <string.h>
 #include <unistd.h>
 
@@ -127,7 +128,8 @@ START_TEST(another_number_goes_on) {
 }
 END_TEST
 
-/* A signal reaches one rank, at some place; all end at the same round, and what they left goes on. */
+/* A signal reaches one rank, at some place; all end at the same round, and what they left goes
+ * on. */
 START_TEST(a_stop_of_one_stops_all) {
   int stops = 0;
   for (long polls = 20;; polls += 160) {

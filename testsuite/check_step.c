@@ -428,7 +428,7 @@ START_TEST(no_family_depends_on_packing_or_recomputing) {
 }
 END_TEST
 
-/* --- several ranks ----------------------------------------------------------------------------- */
+/* --- several ranks ---------------------------------------------------------------------------- */
 
 typedef struct rank_steps {
   scene *s[RANKS_MAX];
@@ -438,12 +438,13 @@ typedef struct rank_steps {
   bool checkpoint;
 } rank_steps;
 
-/* Three steps of all conversations, the first three, all. Nothing is asserted in a rank's thread. */
+/* Three steps of all conversations, the first three, all. Nothing is asserted in a rank's
+ * thread. */
 static void steps_of_rank(void *ctx, fl_dist *d) {
   rank_steps *t = ctx;
   const size_t r = fl_dist_rank(d);
   scene *s = t->s[r];
-  const fl_step_options o = { .lr = 2e-2, .warmup = 3, .pack = true };
+  const fl_step_options o = { .rate = { .lr = 2e-2, .warmup = 3 }, .pack = true };
   fl_stepper_limits l = some_limits();
   fl_stepper *st = NULL;
   l.dist = d;

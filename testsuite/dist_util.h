@@ -1,4 +1,5 @@
-/* dist_util.h - ranks that are threads of one process: the transport of fl_dist over shared memory. */
+/* dist_util.h - ranks that are threads of one process: the transport of fl_dist over shared
+ * memory. */
 #ifndef FL_TESTSUITE_DIST_UTIL_H
 #define FL_TESTSUITE_DIST_UTIL_H
 

@@ -236,8 +236,8 @@ int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err)
 static int take_ranks(train_args *a, fl_mpi *ranks, fl_err *err) {
   a->dist = fl_mpi_dist(ranks);
   if (a->dist && a->tui)
-    return fl_fail(err, FL_EUSAGE, "--tui: not with several ranks; leave it out and run flotilla watch "
-                   "beside them");
+    return fl_fail(err, FL_EUSAGE, "--tui: not with several ranks; leave it out and run flotilla "
+                   "watch beside them");
   if (a->engine.threads == 0) a->engine.threads = fl_mpi_threads(ranks);
   return FL_OK;
 }

@@ -16,8 +16,8 @@ struct fl_mpi {
 int fl_mpi_start(fl_mpi **out, fl_err *err) {
   const char *size = getenv("OMPI_COMM_WORLD_SIZE");
   if (size != NULL && atoi(size) > 1)
-    return fl_fail(err, FL_EUSAGE, "this program was built without MPI; start it without mpirun, or "
-                   "configure it with --with-mpi");
+    return fl_fail(err, FL_EUSAGE, "this program was built without MPI; start it without mpirun, "
+                   "or configure it with --with-mpi");
   *out = NULL;
   return FL_OK;
 }
@@ -116,8 +116,8 @@ static const fl_dist_ops ops = { gather, gather_each, scatter };
 
 /* --- threads ------------------------------------------------------------------------------- */
 
-/* Cores are shared by the ranks of this machine that may run on them too: mpirun may have bound each
- * to its own, or none. */
+/* Cores are shared by the ranks of this machine that may run on them too: mpirun may have bound
+ * each to its own, or none. */
 static int share_cores(fl_mpi *m) {
   MPI_Comm near;
   cpu_set_t mine, *sets = NULL;

@@ -8,8 +8,8 @@
 
 typedef struct fl_mpi fl_mpi;
 
-/* *out = NULL in a process that was started alone: nothing of MPI is touched then. Once a process, by
- * the thread that makes all calls of fl_dist. */
+/* *out = NULL in a process that was started alone: nothing of MPI is touched then. Once a process,
+ * by the thread that makes all calls of fl_dist. */
 int fl_mpi_start(fl_mpi **out, fl_err *err);
 /* Waits for the other ranks to come here too; frees. NULL is fine. */
 void fl_mpi_stop(fl_mpi *m);

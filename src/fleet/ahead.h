@@ -2,11 +2,12 @@
  *
  * A conversation is a function of its plan alone, and a decoding step costs little more for eight
  * streams than for two. So when a round needs conversations, those of the rounds that follow are
- * made in the same batch, up to as many as a round has conversations, on every rank; the memory that
- * generation takes is thereby that of a round without --replay. What coming rounds will ask for is foretold
- * from the counters, up to the next rotation; where it turns out otherwise (no conversation of a
- * document's first round came out, a command changed the residents), what was not foretold is made
- * then, and what nobody asks for is dropped. Nothing of this is saved, and nothing depends on it.
+ * made in the same batch, up to as many as a round has conversations, on every rank; the memory
+ * that generation takes is thereby that of a round without --replay. What coming rounds will ask
+ * for is foretold from the counters, up to the next rotation; where it turns out otherwise (no
+ * conversation of a document's first round came out, a command changed the residents), what was not
+ * foretold is made then, and what nobody asks for is dropped. Nothing of this is saved, and nothing
+ * depends on it.
  */
 #ifndef FL_FLEET_AHEAD_H
 #define FL_FLEET_AHEAD_H

@@ -44,8 +44,8 @@ static void batch_add(batch *b, const fl_trainer *t, size_t slot) {
   b->slot[b->n++] = slot;
 }
 
-/* Makes what was added, by all ranks, and empties the batch. No log: these conversations are no part
- * of the training. */
+/* Makes what was added, by all ranks, and empties the batch. No log: these conversations are no
+ * part of the training. */
 static int batch_run(batch *b, fl_trainer *t, int rc, bool *fresh, fl_err *err) {
   rc = fl_together_make(t, rc, b->conv, b->ok, b->plan, b->text, b->n * b->each, false, NULL, err);
   for (size_t k = 0; rc == FL_OK && k < b->n; k++) {
@@ -158,7 +158,8 @@ static int ask_questions(fl_trainer *t, fl_err *err) {
 int fl_trainer_evaluate(fl_trainer *t, fl_err *err) {
   const size_t n = t->res.n + 1;
   size_t *parts = fl_calloc(n, sizeof *parts);
-  figure *mine = fl_calloc(n, sizeof *mine), *all = fl_calloc(n, fl_dist_count(t->f->dist) * sizeof *all);
+  figure *mine = fl_calloc(n, sizeof *mine);
+  figure *all = fl_calloc(n, fl_dist_count(t->f->dist) * sizeof *all);
   int rc = parts != NULL && mine != NULL && all != NULL
                ? figures(t, mine, all, parts, err)
                : fl_fail(err, FL_ENOMEM, "not enough memory for the held-out loss");

@@ -1,8 +1,9 @@
 /* fleet.h - a folder of cartridges: created, trained, resumed, searched, asked.
  *
- * One writer at a time (lock file), which may be several processes that train together (train/dist.h). Everything on disk belongs to a generation; the rename of
- * fleet.json is the only commit point: manifest.h. Who is in memory: residency.h. Retrieval:
- * retrieval.h. This header is what the commands and the server use.
+ * One writer at a time (lock file), which may be several processes that train together
+ * (train/dist.h). Everything on disk belongs to a generation; the rename of fleet.json is the only
+ * commit point: manifest.h. Who is in memory: residency.h. Retrieval: retrieval.h. This header is
+ * what the commands and the server use.
  */
 #ifndef FL_FLEET_FLEET_H
 #define FL_FLEET_FLEET_H
@@ -115,8 +116,9 @@ typedef struct fl_progress {
 
 /* Opens (creating, resuming, reconciling) the fleet in folder `dir` for `model`. docs and opts may
  * be NULL when read_only, the model too where only listings are wanted. model and team are borrowed
- * and must outlive the fleet; docs is needed during the call alone. opts: flags given; on resume the manifest's p, frozen,
- * embed_chunk, seed win and a different explicit value is refused by the command. */
+ * and must outlive the fleet; docs is needed during the call alone. opts: flags given; on resume
+ * the manifest's p, frozen, embed_chunk, seed win and a different explicit value is refused by the
+ * command. */
 int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *team,
                   const fl_source_list *docs, const fl_train_options *opts,
                   const fl_open_options *how, fl_err *err);

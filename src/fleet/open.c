@@ -154,15 +154,15 @@ static int take_print(print *p, fl_fleet *f, fl_err *err) {
 static int compare_prints(const print *p, size_t n, const fl_fleet *f, fl_err *err) {
   for (size_t r = 1; r < n; r++) {
     if (memcmp(p[r].kernels, p[0].kernels, sizeof p[r].kernels) != 0)
-      return fl_fail(err, FL_EUSAGE, "rank %zu computes with %s, rank 0 with %s: their results would "
-                     "differ; take machines of one kind or set FLOTILLA_ISA to a level that all have",
-                     r, p[r].kernels, p[0].kernels);
+      return fl_fail(err, FL_EUSAGE, "rank %zu computes with %s, rank 0 with %s: their results "
+                     "would differ; take machines of one kind or set FLOTILLA_ISA to a level that "
+                     "all have", r, p[r].kernels, p[0].kernels);
     if (memcmp(p[r].model, p[0].model, sizeof p[r].model) != 0)
       return fl_fail(err, FL_EUSAGE, "rank %zu has another model than rank 0; give all the same "
                      "--model", r);
     if (memcmp(p[r].state, p[0].state, sizeof p[r].state) != 0)
-      return fl_fail(err, FL_EUSAGE, "rank %zu sees other documents or another fleet in %s than rank 0; "
-                     "keep both where all ranks see the same files", r, f->dir);
+      return fl_fail(err, FL_EUSAGE, "rank %zu sees other documents or another fleet in %s than "
+                     "rank 0; keep both where all ranks see the same files", r, f->dir);
   }
   return FL_OK;
 }

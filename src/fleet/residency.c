@@ -186,7 +186,8 @@ int fl_residency_name(fl_residency *r, fl_fleet *f, fl_err *err) {
     const fl_resident *s = r->slot[i];
     fl_mdoc *d = &f->m.doc[s->doc];
     char *kept = s->kept_dirty ? fl_study_file_name(d->id, s->kept_changed) : NULL;
-    if ((s->dirty && fl_mdoc_name_files(d, s->changed) != FL_OK) || (s->kept_dirty && kept == NULL)) {
+    if ((s->dirty && fl_mdoc_name_files(d, s->changed) != FL_OK) ||
+        (s->kept_dirty && kept == NULL)) {
       fl_free(kept);
       return fl_fail(err, FL_ENOMEM, "%s: not enough memory to follow a save", d->name);
     }

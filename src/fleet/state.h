@@ -1,6 +1,7 @@
 /* state.h - what a fleet is in memory; private to this folder.
  *
- * Who owns what: the fleet owns everything but the model and the team, which must outlive it. Strings that listings hand out belong to the manifest in memory.
+ * Who owns what: the fleet owns everything but the model, the team and the ranks, which must
+ * outlive it. Strings that listings hand out belong to the manifest in memory.
  *
  * Workspaces (the pass and the pools) are made when first needed, so that listing costs nothing.
  */

@@ -52,7 +52,8 @@ static void put_share(fl_buf *out, const call *c, const fl_events *log) {
   fl_buf_append(out, &b, sizeof b);
   if (lines != NULL && lines->len > 0) fl_buf_append(out, lines->data, lines->len);
   for (size_t i = c->first; i < c->end; i++) {
-    const fl_conv_label label = { c->plan[i].doc, "", "", (uint32_t)i };
+    const fl_conv_label label = { .doc = c->plan[i].doc, .name = "", .hash = "",
+                                  .index = (uint32_t)i };
     fl_conv_print(out, c->ok[i] ? &c->conv[i] : NULL, &label);
   }
 }

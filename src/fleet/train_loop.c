@@ -25,8 +25,8 @@ static bool anything_dirty(const fl_trainer *t) {
   return t->f->unsaved;
 }
 
-/* Of a rank that does not write. Rank 0 may have saved in between by request: names tell of changes,
- * not of saves. */
+/* Of a rank that does not write. Rank 0 may have saved in between by request: names tell of
+ * changes, not of saves. */
 static int follow_save(fl_trainer *t, fl_err *err) {
   const int rc = fl_residency_name(&t->res, t->f, err);
   if (rc == FL_OK) fl_residency_saved(&t->res);

@@ -59,8 +59,8 @@ void fl_trainer_control(void *ctx, fl_control_client *client, const char *cmd,
                         const fl_json *request);
 /* Takes commands and asks the hook, waits while paused; true when the run is to stop. */
 bool fl_trainer_poll(fl_trainer *t);
-/* Ends what polled on its own on every rank, rc telling how it went: all ranks take over what rank 0
- * was told, and a stop of any. Collective. */
+/* Ends what polled on its own on every rank, rc telling how it went: all ranks take over what rank
+ * 0 was told, and a stop of any. Collective. */
 int fl_trainer_share(fl_trainer *t, int rc, fl_err *err);
 /* Polls and shares; FL_EINTR when the run is to stop. */
 int fl_trainer_sync(fl_trainer *t, fl_err *err);

@@ -2,8 +2,8 @@
  *
  * A call begins with a head of fixed size from every rank: where it is, how it fares, how much it
  * brings. Ranks at different places therefore understand each other so far, and an error that one
- * brings to its last call reaches those who wait in the middle of a round. What such a call needs is
- * there from the start: a rank that had no memory for speaking would leave the others waiting.
+ * brings to its last call reaches those who wait in the middle of a round. What such a call needs
+ * is there from the start: a rank that had no memory for speaking would leave the others waiting.
  */
 #include "train/dist.h"
 
@@ -110,8 +110,8 @@ static int meet(fl_dist *d, const char *what, int rc, size_t n_bytes, fl_err *er
   if (w != NULL) return end_of(d, w, err);
   for (size_t i = 1; i < d->count; i++) {
     if (memcmp(d->head[i].what, d->head[0].what, sizeof mine.what) == 0) continue;
-    fl_fail(&d->end, FL_EFAIL, "rank %zu is at \"%.23s\" where rank 0 is at \"%.23s\"; the ranks have "
-            "gone apart, train again with --resume", i, d->head[i].what, d->head[0].what);
+    fl_fail(&d->end, FL_EFAIL, "rank %zu is at \"%.23s\" where rank 0 is at \"%.23s\"; the ranks "
+            "have gone apart, train again with --resume", i, d->head[i].what, d->head[0].what);
     return ended(d, err);
   }
   return FL_OK;
@@ -160,7 +160,8 @@ int fl_dist_exchange(fl_dist *d, const char *what, int rc, const fl_buf *mine, f
   if (rc != FL_OK) return rc;
   const size_t total = place_texts(d, end);
   char *text = fl_malloc(total + 1);
-  if (text == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory for what the other ranks bring");
+  if (text == NULL)
+    rc = fl_fail(err, FL_ENOMEM, "not enough memory for what the other ranks bring");
   rc = meet(d, "room", rc, 0, err); /* before anybody begins to send */
   if (rc == FL_OK && d->ops->gather_each(d->ctx, text, mine->data, d->bytes) != FL_OK)
     rc = broken(d, err);

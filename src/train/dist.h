@@ -1,14 +1,15 @@
 /* dist.h - several processes ("ranks") that run one training together.
  *
- * Every rank holds the same state and takes the same decisions by itself. What is spread over them is
- * the work on single conversations, and what is exchanged are its results, so that N ranks give the
- * bits of one. All calls here are collective: every rank makes the same ones in the same order. The
- * transport is a table of three functions: this layer knows no MPI (edge/mpi.h), and tests use
+ * Every rank holds the same state and takes the same decisions by itself. What is spread over them
+ * is the work on single conversations, and what is exchanged are its results, so that N ranks give
+ * the bits of one. All calls here are collective: every rank makes the same ones in the same order.
+ * The transport is a table of three functions: this layer knows no MPI (edge/mpi.h), and tests use
  * threads. NULL stands for a process that is alone: nothing is exchanged.
  *
  * Errors. A rank that fails returns through its callers as ever; the program's last call is
- * fl_dist_agree(), which meets the others wherever they are and hands them the code and the sentence.
- * After that the ranks are apart: further calls return the same without waiting for anybody.
+ * fl_dist_agree(), which meets the others wherever they are and hands them the code and the
+ * sentence. After that the ranks are apart: further calls return the same without waiting for
+ * anybody.
  */
 #ifndef FL_TRAIN_DIST_H
 #define FL_TRAIN_DIST_H
@@ -42,20 +43,21 @@ size_t fl_dist_count(const fl_dist *d); /* NULL: 1 */
 bool fl_dist_leads(const fl_dist *d);
 
 /* FL_OK when every rank brings FL_OK; otherwise the code of the lowest that does not, FL_EINTR only
- * when nothing worse is there, with its sentence. `what` (short) names the place: ranks that meet at
- * different ones have gone apart, FL_EFAIL. */
+ * when nothing worse is there, with its sentence. `what` (short) names the place: ranks that meet
+ * at different ones have gone apart, FL_EFAIL. */
 int fl_dist_agree(fl_dist *d, const char *what, int rc, fl_err *err);
 /* Agrees and gathers: all [count, n_bytes]. */
 int fl_dist_gather(fl_dist *d, const char *what, int rc, void *all, const void *mine,
                    size_t n_bytes, fl_err *err);
-/* Agrees and gathers texts of any length: rank r's is all->data[end[r - 1] .. end[r]), end [count]. */
+/* Agrees and gathers texts of any length: rank r's is all->data[end[r - 1] .. end[r]),
+ * end [count]. */
 int fl_dist_exchange(fl_dist *d, const char *what, int rc, const fl_buf *mine, fl_buf *all,
                      size_t *end, fl_err *err);
 
-/* sum [n] = block 0 + block 1 + ..., each added to the sum of those before it, on every rank. Block i
- * lies with rank owner[i] alone (elsewhere block[i] is not looked at), may be `sum` itself on its
- * owner, and there is at least one. scratch [FL_DIST_PIECE]. Every rank adds up a share of the values
- * and passes it on, so what a rank sends and receives does not grow with their number. */
+/* sum [n] = block 0 + block 1 + ..., each added to the sum of those before it, on every rank. Block
+ * i lies with rank owner[i] alone (elsewhere block[i] is not looked at), may be `sum` itself on its
+ * owner, and there is at least one. scratch [FL_DIST_PIECE]. Every rank adds up a share of the
+ * values and passes it on, so what a rank sends and receives does not grow with their number. */
 enum { FL_DIST_PIECE = 1 << 21 };
 int fl_dist_sum(fl_dist *d, const fl_kernels *k, float *sum, const float *const *block,
                 const size_t *owner, size_t n_blocks, size_t n, float *scratch, fl_err *err);

@@ -1,5 +1,5 @@
-/* step.c - one step: compose, forward, loss, backward, optimizer. Which conversations are this rank's:
- * spread.h; they are numbered here as they are there, in `mine`.
+/* step.c - one step: compose, forward, loss, backward, optimizer. Which conversations are this
+ * rank's: spread.h; they are numbered here as they are there, in `mine`.
  *
  * Conversations that see the same parts in the same order share the pages of one composed prefix.
  * They are cut into groups, in order: as many as fit a pass when packing, one otherwise. The pass
