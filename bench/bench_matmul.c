@@ -1,7 +1,9 @@
 /* bench_matmul.c - the products with packed weights beside what the machine can do: the micro-kernel
  * on data in cache, and a streaming read. Best of a few repetitions; a few seconds a run.
  *
- *   bench_matmul [THREADS [N_OUT [N_IN [TYPE]]]]
+ *   bench_matmul [THREADS [N_OUT [N_IN [TYPE [COPIES]]]]]
+ *
+ * COPIES of the matrix take turns; as many as exceed the caches by default.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 #include "kernels/matmul.h"
 #include "kernels/peak.h"
 
-enum { REPS = 5 };
+enum { REPS = 5, COPIES_MAX = 64 };
 
 static double now(void) {
   struct timespec t;
@@ -39,8 +41,9 @@ static void fill(float *x, size_t n) {
 
 typedef struct bench {
   fl_team *team;
-  fl_panels **w; /* [n_w], together larger than the caches */
-  size_t n_w;
+  fl_panels **w;  /* [n_w] */
+  size_t n_w;     /* 0: as many as together exceed the caches */
+  size_t n_calls; /* that are timed together */
   double peak, bandwidth;
 } bench;
 
@@ -53,10 +56,10 @@ static double time_of(const bench *b, size_t m, bool backward) {
   double best = 1e30;
   for (int i = 0; i < REPS; i++) {
     double t = now();
-    for (size_t j = 0; j < b->n_w; j++)
-      if (backward) fl_matmul_dx(b->w[j], b->team, x, n_in, y, n_out, m, false, scratch);
-      else fl_matmul(b->w[j], b->team, y, n_out, x, n_in, m, scratch);
-    t = (now() - t) / (double)b->n_w;
+    for (size_t j = 0; j < b->n_calls; j++)
+      if (backward) fl_matmul_dx(b->w[j % b->n_w], b->team, x, n_in, y, n_out, m, false, scratch);
+      else fl_matmul(b->w[j % b->n_w], b->team, y, n_out, x, n_in, m, scratch);
+    t = (now() - t) / (double)b->n_calls;
     if (t < best) best = t;
   }
   fl_free(scratch);
@@ -86,10 +89,12 @@ static void run_type(bench *b, const fl_kernels *k, const char *name, size_t n_o
   fill(x, n_in);
   for (size_t i = 0; i < n_out && t->quantise; i++) t->quantise(raw + i * row, x, n_in);
   const void *data[] = { raw };
-  fl_panels *w[64];
+  fl_panels *w[COPIES_MAX];
   b->w = w;
-  b->n_w = (size_t)(64 << 20) / (n_out * row) + 1;
-  if (b->n_w > 64) b->n_w = 64;
+  const size_t n_w = b->n_w;
+  b->n_calls = (size_t)(64 << 20) / (n_out * row) + 1;
+  if (b->n_w == 0) b->n_w = b->n_calls;
+  if (b->n_w > COPIES_MAX) b->n_w = COPIES_MAX;
   for (size_t i = 0; i < b->n_w; i++)
     if (fl_panels_pack(&w[i], k, b->team, t->type, data, &n_out, 1, n_in, NULL) != FL_OK)
       exit(EXIT_FAILURE);
@@ -100,6 +105,7 @@ static void run_type(bench *b, const fl_kernels *k, const char *name, size_t n_o
   report(b, 128, true);
   report(b, 512, true);
   for (size_t i = 0; i < b->n_w; i++) fl_panels_free(w[i]);
+  b->n_w = n_w;
   fl_free(x);
   fl_free(raw);
 }
@@ -107,7 +113,7 @@ static void run_type(bench *b, const fl_kernels *k, const char *name, size_t n_o
 int main(int argc, char **argv) {
   unsigned n_threads = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
   size_t n_out = argc > 2 ? (size_t)atoi(argv[2]) : 3072, n_in = argc > 3 ? (size_t)atoi(argv[3]) : 1024;
-  bench b = { 0 };
+  bench b = { .n_w = argc > 5 ? (size_t)atoi(argv[5]) : 0 };
   fl_err err = { 0 };
   if (fl_team_new(&b.team, n_threads, &err) != FL_OK) {
     fprintf(stderr, "bench_matmul: %s\n", err.text);

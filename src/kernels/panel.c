@@ -50,7 +50,7 @@ static void pack_lane_q8_0(uint8_t *panel, const uint8_t *row, size_t lane, size
     uint8_t *to = panel + b * BYTES * nr;
     const uint8_t *from = row + b * BYTES;
     memcpy(to + lane * 2, from, 2);
-    for (size_t i = 0; i < BLOCK; i++) to[2 * nr + i * nr + lane] = from[2 + i];
+    for (size_t i = 0; i < BLOCK; i += 4) memcpy(to + (2 + i) * nr + 4 * lane, from + 2 + i, 4);
   }
 }
 
@@ -148,7 +148,8 @@ float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane) {
     return fl_bf16_to_f32(half);
   case FL_PANEL_I8:
     memcpy(&half, block + lane * sizeof half, sizeof half);
-    return fl_f16_to_f32(half) * (float)(int8_t)block[(f->head + k % f->block) * w->nr + lane];
+    block += (f->head + k % f->block / 4 * 4) * w->nr + 4 * lane;
+    return fl_f16_to_f32(half) * (float)(int8_t)block[k % 4];
   default: return fl_panel_value_bits(w, block, k % f->block, lane);
   }
 }

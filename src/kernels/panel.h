@@ -4,7 +4,7 @@
  * n_out zero. A panel is a row of blocks along the inputs, each of `bytes` per lane; what belongs
  * to one input lies side by side for the nr lanes (k: input within the block):
  *   F32, F16, BF16   [nr] elements; a block is one input
- *   Q8_0             d [nr] f16, then [32][nr] int8
+ *   Q8_0             d [nr] f16, then [8][nr] words of four inputs' int8
  *   others           the head, then for every 32 inputs
  *                      low nibbles [16][nr]: byte k / 2, low nibble for even k, high for odd
  *                      Q5_*: fifth bits [4][nr]: byte k / 8, bit k % 8

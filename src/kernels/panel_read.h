@@ -2,7 +2,7 @@
  *
  * A panel is read in runs: inputs that share their scales. Within a run a value is
  *     f32, f16, bf16   the element
- *     int8             q * scale
+ *     int8             (q * 2^24) * scale, 2^24 being taken out of the scale
  *     4 to 6 bits      fma(q, scale, min), with the types' biases folded into min
  * Each is exactly the type's value (formats/dtype.h): q * scale has at most 24 significant bits, so
  * only the sum may round, once, as it does there. (A zero may differ in its sign, which no chain
@@ -29,8 +29,10 @@ typedef struct affine {
 
 FL_VEC bool is_bits(fl_panel_kind kind) { return kind >= FL_PANEL_4BIT; }
 
-/* Inputs that one step of a loop over a run takes: 8 share their bytes in the bit planes. */
-FL_VEC size_t step_of(fl_panel_kind kind) { return is_bits(kind) ? 8 : 1; }
+/* Inputs that one step of a loop over a run takes: 4 share a word, 8 their bytes in bit planes. */
+FL_VEC size_t step_of(fl_panel_kind kind) {
+  return is_bits(kind) ? 8 : kind == FL_PANEL_I8 ? 4 : 1;
+}
 
 /* Inputs of a block and of a run, where the kind tells them: divisions by constants are cheap. */
 FL_VEC size_t block_of(fl_panel_kind kind, const fl_panel_form *f) {
@@ -65,7 +67,10 @@ FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_
   const uint8_t *block = panel + k / block_of(kind, f) * f->bytes * nr;
   const size_t i = k % block_of(kind, f) / run_of(kind, f);
   a.scale = half_at(block, lane);
-  if (kind == FL_PANEL_I8) return a;
+  if (kind == FL_PANEL_I8) {
+    a.scale *= 0x1p-24f;
+    return a;
+  }
   switch (f->type) {
   case FL_Q4_0: a.min = a.scale * -8.0f; break;
   case FL_Q5_0: a.min = a.scale * -16.0f; break;
@@ -83,17 +88,20 @@ FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_
   return a;
 }
 
-/* Value of input i + u of the run at base, lanes [lane, lane + VF). For the kinds of bits i is a
- * multiple of 8 and u < 8 a constant, so that loads and shifts of neighbours are shared. */
+/* Value of input i + u of the run at base, lanes [lane, lane + VF). i is a multiple of step_of(kind)
+ * and u below it a constant, so that loads and shifts of neighbours are shared. */
 FL_VEC vf value_at(fl_panel_kind kind, const uint8_t *base, size_t nr, size_t i, size_t u,
                    size_t lane, affine a) {
-  if (kind <= FL_PANEL_I8) {
+  if (kind == FL_PANEL_I8) {
+    const vi q = vi_load(base + i * nr + 4 * lane);
+    return vf_from_i32(vi_byte_to_top(q, u)) * a.scale;
+  }
+  if (kind <= FL_PANEL_BF16) {
     const size_t at = (i + u) * nr + lane;
     switch (kind) {
     case FL_PANEL_F32: return vf_load((const float *)(const void *)base + at);
     case FL_PANEL_F16: return vf_load_f16((const uint16_t *)(const void *)base + at);
-    case FL_PANEL_BF16: return vf_load_bf16((const uint16_t *)(const void *)base + at);
-    default: return vf_load_i8((const int8_t *)base + at) * a.scale;
+    default: return vf_load_bf16((const uint16_t *)(const void *)base + at);
     }
   }
   vi q = vi_load_u8(base + (i / 2 + u / 2) * nr + lane);
