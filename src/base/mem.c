@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/err.h"
+
+enum { HUGE_PAGE = 2 << 20 };
 
 static _Thread_local struct {
   size_t fault_in; /* requests until the failing one; 0: no fault planned; 1: this one and later */
@@ -42,18 +45,25 @@ void *fl_reallocarray(void *p, size_t n, size_t size) {
   return realloc(p, total > 0 ? total : 1);
 }
 
-/* Uninitialised, FL_ALIGN-aligned. */
-static void *aligned_block(size_t n, size_t size, size_t *rounded) {
+/* Uninitialised, aligned; *rounded = its size, a multiple of FL_ALIGN. */
+static void *aligned_block(size_t n, size_t size, size_t align, size_t *rounded) {
   size_t total;
   if (!fl_mul_size(n, size, &total) || total > PTRDIFF_MAX - FL_ALIGN || !admit()) return NULL;
   *rounded = total > 0 ? (total + FL_ALIGN - 1) / FL_ALIGN * FL_ALIGN : FL_ALIGN;
-  return aligned_alloc(FL_ALIGN, *rounded);
+  return aligned_alloc(*rounded < align ? FL_ALIGN : align, *rounded);
 }
 
+/* Large blocks hold weights, which are read from end to end over and over: in huge pages, where the
+ * system has them, that costs a fraction of the address translations. They are written whole here,
+ * so that no memory is held that would not be held in small pages. */
 void *fl_aligned_calloc(size_t n, size_t size) {
   size_t rounded;
-  void *p = aligned_block(n, size, &rounded);
-  if (p != NULL) memset(p, 0, rounded);
+  void *p = aligned_block(n, size, HUGE_PAGE, &rounded);
+  if (p == NULL) return NULL;
+#if defined MADV_HUGEPAGE
+  if (rounded >= HUGE_PAGE) madvise(p, rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+  memset(p, 0, rounded);
   return p;
 }
 
@@ -92,7 +102,7 @@ void fl_free(void *p) {
 
 int fl_arena_init(fl_arena *a, size_t n_bytes) {
   size_t rounded;
-  uint8_t *base = aligned_block(n_bytes, 1, &rounded);
+  uint8_t *base = aligned_block(n_bytes, 1, FL_ALIGN, &rounded);
   if (base == NULL) return FL_ENOMEM;
   *a = (fl_arena){.base = base, .cap = rounded};
   return FL_OK;

@@ -161,9 +161,16 @@ FL_VEC void chain_step(vf *acc, size_t R, size_t PG, const vf *v, const float *x
       acc[r * PG + i] = vf_fma(vf_set1(x[r * ldx]), v[i], acc[r * PG + i]);
 }
 
+/* Inputs from one request for what comes next to the following: some 32 bytes of a panel. A lone row
+ * of elements that need no work reads as fast as memory gives, of bits it waits for arithmetic: 0. */
+FL_VEC size_t asks_every(fl_panel_kind kind, size_t R) {
+  if (kind == FL_PANEL_I8) return 2;
+  return R > 1 ? 1 : 0;
+}
+
 /* kind, R, P and G are constants wherever this is inlined (and R, P, G those of b); nr = G * VF. */
 FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const block *b) {
-  const size_t nr = G * VF, PG = P * G, stride = b->stride;
+  const size_t nr = G * VF, PG = P * G, stride = b->stride, asks = asks_every(kind, R);
   const uint8_t *ahead = b->ahead;
   vf acc[CHAINS];
 #pragma GCC unroll 20
@@ -182,10 +189,10 @@ FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const bl
         for (size_t i = 0; i < PG; i++)
           v[i] = value_at(kind, r.base + i / G * stride, nr, r.i + j, u, i % G * VF, a[i]);
         chain_step(acc, R, PG, v, b->x + k + j + u, b->ldx);
-        if (R > 1 || kind == FL_PANEL_I8) {
+        if (asks > 0 && u % asks == 0) {
 #pragma GCC unroll 8
           for (size_t i = 0; i < P; i++) __builtin_prefetch(ahead + i * b->ahead_stride);
-          ahead += b->ahead_step;
+          ahead += asks * b->ahead_step;
         }
       }
     k += r.n;
@@ -204,12 +211,12 @@ FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const bl
 FL_VEC size_t panels_in_flight(fl_panel_kind kind, size_t R, size_t G) {
   /* Taking bits apart takes time too, and scales take registers. */
   const size_t chains = kind >= FL_PANEL_I8 ? 4 : 8;
-  size_t p = R == 3 ? 4 / G : chains / (R * G);
+  size_t p = chains / (R * G);
   return R > 3 || p == 0 ? 1 : p;
 }
 
 /* Rows of one pass over a k-block; more rows go over it again, from the first-level cache. */
-FL_VEC size_t rows_at_once(size_t G) { return G == 4 ? 3 : 5; }
+FL_VEC size_t rows_at_once(size_t G) { return G == 4 ? 3 : 6; }
 
 /* A group of as many panels as R rows have in flight, or a single one. */
 FL_VEC void few_panels(fl_panel_kind kind, size_t R, size_t G, const block *b) {
@@ -224,7 +231,8 @@ FL_VEC void few_rows(fl_panel_kind kind, size_t G, const block *b) {
   case 2: few_panels(kind, 2, G, b); break;
   case 3: few_panels(kind, 3, G, b); break;
   case 4: few_panels(kind, G == 4 ? 3 : 4, G, b); break;
-  default: few_panels(kind, G == 4 ? 3 : 5, G, b); break;
+  case 5: few_panels(kind, G == 4 ? 3 : 5, G, b); break;
+  default: few_panels(kind, G == 4 ? 3 : 6, G, b); break;
   }
 }
 

@@ -23,7 +23,7 @@ typedef struct fl_few {
 
 struct fl_gemv_ops {
   /* out [n][ld] = inputs [k0, k0 + n) of a panel; ld >= nr. k0 and, unless the range ends at n_in,
-   * n are multiples of 8. */
+   * n are multiples of 32. */
   void (*widen)(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n);
   /* out [n_cols][ldo] = transpose of in [n_rows][ldi] */
   void (*transpose)(float *out, size_t ldo, const float *in, size_t ldi, size_t n_rows,

@@ -38,19 +38,20 @@ FL_VEC size_t step_of(fl_panel_kind kind) {
 FL_VEC size_t block_of(fl_panel_kind kind, const fl_panel_form *f) {
   return kind == FL_PANEL_I8 ? 32 : f->block;
 }
-FL_VEC size_t run_of(fl_panel_kind kind, const fl_panel_form *f) {
-  return kind == FL_PANEL_I8 ? 32 : f->run;
+FL_VEC size_t block_bytes(fl_panel_kind kind, const fl_panel_form *f) {
+  return kind == FL_PANEL_I8 ? 34 : f->bytes;
 }
 
-/* The run of a panel from input k on, at most up to k1. */
+/* The run of a panel from input k on, at most up to k1. Whole blocks of int8 are taken whole: ranges
+ * of inputs are parted at multiples of 32 wherever vectors read them. */
 FL_VEC run run_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_t *panel, size_t nr,
                   size_t k, size_t k1) {
   if (kind <= FL_PANEL_BF16) return (run){ panel, k, k1 - k };
-  const size_t n_block = block_of(kind, f), n_run = run_of(kind, f);
+  if (kind == FL_PANEL_I8) return (run){ panel + (k / 32 * 34 + 2) * nr, 0, 32 };
+  const size_t n_block = f->block, n_run = f->run;
   size_t i = k % n_block, left = n_run - i % n_run;
   const uint8_t *at = panel + (k / n_block * f->bytes + f->head) * nr;
   if (left > k1 - k) left = k1 - k;
-  if (kind == FL_PANEL_I8) return (run){ at, i, left };
   size_t group = kind == FL_PANEL_4BIT ? 16 : kind == FL_PANEL_5BIT ? 20 : 24;
   return (run){ at + i / FL_GROUP * group * nr, i % FL_GROUP, left };
 }
@@ -64,8 +65,8 @@ FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_
                         size_t k, size_t lane) {
   affine a = { vf_zero(), vf_zero() };
   if (kind <= FL_PANEL_BF16) return a;
-  const uint8_t *block = panel + k / block_of(kind, f) * f->bytes * nr;
-  const size_t i = k % block_of(kind, f) / run_of(kind, f);
+  const uint8_t *block = panel + k / block_of(kind, f) * block_bytes(kind, f) * nr;
+  const size_t i = k % block_of(kind, f) / f->run;
   a.scale = half_at(block, lane);
   if (kind == FL_PANEL_I8) {
     a.scale *= 0x1p-24f;
@@ -93,8 +94,9 @@ FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_
 FL_VEC vf value_at(fl_panel_kind kind, const uint8_t *base, size_t nr, size_t i, size_t u,
                    size_t lane, affine a) {
   if (kind == FL_PANEL_I8) {
-    const vi q = vi_load(base + i * nr + 4 * lane);
-    return vf_from_i32(vi_byte_to_top(q, u)) * a.scale;
+    /* Loaded so that the byte comes to lie at the top of its lane; the block's head is before it. */
+    const vi q = vi_load(base + i * nr + 4 * lane + u - 3) & vi_set1(INT32_MIN / 128);
+    return vf_from_i32(q) * a.scale;
   }
   if (kind <= FL_PANEL_BF16) {
     const size_t at = (i + u) * nr + lane;

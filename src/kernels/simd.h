@@ -248,26 +248,6 @@ FL_VEC vi vi_load(const void *p) {
   return v;
 }
 
-/* Byte u (a constant) of every lane at the lane's top, zeros below it: as a signed number, 2^24 times
- * the byte. */
-FL_VEC vi vi_byte_to_top(vi q, size_t u) {
-  if (u == 3) return (vi)((vu)q & 0xff000000u);
-  if (u == 0) return (vi)((vu)q << 24);
-#if defined FL_SIMD_AVX512 || defined FL_SIMD_AVX2 || defined FL_SIMD_SSE
-  const int zeros = 0x808080, at = (int)u << 24 | zeros;
-  const __m128i m = _mm_setr_epi32(at, at + (4 << 24), at + (8 << 24), at + (12 << 24));
-#endif
-#if defined FL_SIMD_AVX512
-  return (vi)_mm512_shuffle_epi8((__m512i)q, _mm512_broadcast_i32x4(m));
-#elif defined FL_SIMD_AVX2
-  return (vi)_mm256_shuffle_epi8((__m256i)q, _mm256_broadcastsi128_si256(m));
-#elif defined FL_SIMD_SSE
-  return (vi)_mm_shuffle_epi8((__m128i)q, m);
-#else
-  return (vi)((vu)q << (24 - 8 * (int)u) & 0xff000000u);
-#endif
-}
-
 /* VF unsigned bytes as integers. */
 FL_VEC vi vi_load_u8(const uint8_t *p) {
 #if defined FL_SIMD_AVX512
