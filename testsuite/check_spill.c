@@ -48,10 +48,20 @@ static fl_spill *open_spill(size_t max_files) {
   return s;
 }
 
+static fl_seq *fork_all(void) {
+  fl_seq *t;
+  ck_assert_int_eq(fl_seq_fork(&t, seq, PREFIX + ROWS, NULL), FL_OK);
+  return t;
+}
+
+/* Saves and waits until it is written. */
 static void save(fl_spill *s, size_t n, const char *key) {
-  const fl_spill_item it = { .prefix = &prefix, .seq = seq, .ids = ids + PREFIX, .n = n,
-                             .key = key, .owner = 9 };
-  fl_spill_save(s, &it);
+  const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = n, .key = key,
+                             .owner = 9 };
+  fl_seq *rows = fork_all();
+  fl_spill_save(s, &it, &rows);
+  fl_seq_free(rows); /* not taken */
+  while (fl_spill_wait(s)) continue;
 }
 
 /* Rows [0, n) of two sequences, bit for bit. */
@@ -136,6 +146,50 @@ START_TEST(test_limits) {
   fl_spill_close(s);
   s = open_spill(1); /* fewer than there are */
   ck_assert_uint_eq(fl_spill_n(s), 1);
+  fl_spill_close(s);
+  teardown();
+}
+END_TEST
+
+/* Many conversations at once, none waited for: a file is found while it is written, all are there in
+ * the end, each with its own rows, and every page is given back. */
+START_TEST(test_written_beside) {
+  enum { MANY = 3 * FL_SPILL_WAITING };
+  setup();
+  fl_spill *s = open_spill(MANY);
+  const size_t before = fl_kv_pool_bytes(pool);
+  const int32_t first = ids[PREFIX];
+  for (int i = 0; i < MANY; i++) {
+    const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = ROWS, .key = "k",
+                               .owner = 9 };
+    fl_seq *rows = fork_all(), *again = fork_all();
+    ids[PREFIX] = (first + i) % 2000;
+    fl_spill_save(s, &it, &rows);
+    ck_assert_ptr_null(rows);
+    fl_spill_save(s, &it, &again); /* it is on its way already */
+    ck_assert_ptr_nonnull(again);
+    fl_seq_free(again);
+  }
+  size_t common = 0;
+  fl_spill_file *newest = fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &common);
+  ck_assert_uint_eq(common, ROWS);
+  fl_seq *t = begun();
+  ck_assert_int_eq(fl_spill_restore(s, newest, t, ROWS), FL_OK);
+  same_rows(seq, t, PREFIX + ROWS);
+  fl_seq_free(t);
+  while (fl_spill_wait(s)) continue;
+  ck_assert_uint_eq(fl_spill_n(s), MANY);
+  ck_assert_uint_eq(fl_spill_stats_of(s).saved, MANY);
+  ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
+  const fl_spill_item last = { .prefix = &prefix, .ids = ids + PREFIX, .n = 40, .key = "k",
+                               .owner = 8 };
+  fl_seq *rows = fork_all();
+  fl_spill_save(s, &last, &rows);
+  fl_spill_close(s); /* finishes what it was given */
+  ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
+  s = open_spill(MANY + 1);
+  ck_assert_uint_eq(fl_spill_n(s), MANY);
+  ck_assert_uint_eq(fl_spill_at(s, MANY - 1)->owner, 8);
   fl_spill_close(s);
   teardown();
 }
@@ -254,6 +308,7 @@ Suite *suite_spill(void) {
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, test_round_trip, 0, 2);
   tcase_add_test(t, test_limits);
+  tcase_add_test(t, test_written_beside);
   tcase_add_test(t, test_damage);
   tcase_add_test(t, test_hostile_counts);
   tcase_add_test(t, test_full_disk);

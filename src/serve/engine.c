@@ -100,6 +100,7 @@ static void follow(fl_engine *e) {
 }
 
 static void publish(fl_engine *e) {
+  if (e->spill != NULL) fl_spill_collect(e->spill);
   const size_t bytes = fl_kv_pool_bytes(e->pool) + fl_kv_pool_bytes(e->embed_pool);
   const fl_spill_stats sp = e->spill != NULL ? fl_spill_stats_of(e->spill) : (fl_spill_stats){ 0 };
   pthread_mutex_lock(&e->box->mu);

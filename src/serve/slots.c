@@ -36,14 +36,15 @@ int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_
 
 /* --- leaving --- */
 
-static void spill_slot(fl_slots *s, const fl_slot *slot) {
-  const fl_spill_item it = { .prefix = slot->prefix, .seq = slot->seq, .ids = slot->ids.data,
-                             .n = slot->ids.len, .key = slot->key, .owner = slot->owner };
-  if (s->spill != NULL && slot->state == FL_SLOT_IDLE) fl_spill_save(s->spill, &it);
+/* The slot's rows, or a fork of them, are written; *seq is NULL where they were taken over. */
+static void spill_slot(fl_slots *s, const fl_slot *slot, fl_seq **seq) {
+  const fl_spill_item it = { .prefix = slot->prefix, .ids = slot->ids.data, .n = slot->ids.len,
+                             .key = slot->key, .owner = slot->owner };
+  if (s->spill != NULL && slot->state == FL_SLOT_IDLE) fl_spill_save(s->spill, &it, seq);
 }
 
 static void free_slot(fl_slots *s, fl_slot *slot) {
-  spill_slot(s, slot);
+  spill_slot(s, slot, &slot->seq);
   fl_seq_free(slot->seq);
   fl_prefix_drop(slot->prefix);
   fl_ids_release(&slot->ids);
@@ -95,6 +96,7 @@ static fl_slot *oldest_idle(fl_slots *s, const fl_slot *keep) {
 static bool evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot,
                         const fl_prefix *keep) {
   while (!fits(s, pages)) {
+    if (s->spill != NULL && fl_spill_wait(s->spill)) continue; /* what it writes holds pages */
     fl_slot *old = oldest_idle(s, keep_slot);
     if (old != NULL) free_slot(s, old);
     else if (!fl_prefix_evict(s->prefixes, keep)) return false;
@@ -172,7 +174,11 @@ static size_t pages_needed(const source *src, const fl_slot_wish *w) {
 }
 
 static void cut_to(fl_slots *s, fl_slot *slot, size_t n) {
-  if (slot->ids.len - n > n) spill_slot(s, slot);
+  fl_seq *copy = NULL; /* without room for one the rows are lost */
+  if (s->spill != NULL && slot->ids.len - n > n &&
+      fl_seq_fork(&copy, slot->seq, fl_seq_rows(slot->seq), NULL) == FL_OK)
+    spill_slot(s, slot, &copy);
+  fl_seq_free(copy);
   fl_seq_truncate(slot->seq, slot->prefix->rows + n);
   slot->ids.len = n;
 }

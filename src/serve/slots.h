@@ -16,8 +16,9 @@
  *
  * Invariants:
  *   1. Rows of a slot = rows of its prefix + one for each of `ids`, in order; `prefix` is held once.
- *   2. Pages in use + pages that BUSY slots may still need (`promised`) never exceed the limit, so
- *      a running job never fails for lack of room. The same holds for prefixes.
+ *   2. Pages in use, those of rows on their way to disk among them, + pages that BUSY slots may
+ *      still need (`promised`) never exceed the limit, so a running job never fails for lack of
+ *      room. The same holds for prefixes.
  *   3. A job stands in a slot of its own; two jobs of one conversation fork.
  *   4. The last token of a prompt is always run again: its row decides the first token.
  *

@@ -1,6 +1,7 @@
 /* spill.c - the folder of spilled slots: what is in it, what leaves it. */
 #include "serve/spill.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,18 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "serve/spill_io.h"
+
+/* What the writing thread is to write. It reads f, seq and name and sets rc and why, then `written`
+ * under mu; the engine's thread owns the list's other ends. */
+typedef struct job {
+  struct job *next;          /* younger; under mu */
+  fl_spill_file f;
+  fl_seq *seq;
+  char name[40];
+  int rc;
+  fl_err why;
+  bool written;              /* under mu */
+} job;
 
 struct fl_spill {
   char *dir;
@@ -21,6 +34,13 @@ struct fl_spill {
   uint64_t clock, next_name;
   fl_spill_stats stats;
   bool told;                 /* of a failure */
+  pthread_t thread;
+  bool has_thread;
+  pthread_mutex_t mu;
+  pthread_cond_t work, done; /* for the writing thread, from it */
+  job *first;                /* the oldest; changed by the engine's thread, under mu */
+  size_t n_jobs;
+  bool stop;                 /* under mu */
 };
 
 static const char ending[] = ".flslot";
@@ -73,6 +93,55 @@ static int list_file(fl_spill *s, fl_spill_file *f, const char *name) {
   return FL_OK;
 }
 
+/* --- the writing thread --- */
+
+static job *to_write(fl_spill *s) {
+  job *j = s->first;
+  while (j != NULL && j->written) j = j->next;
+  return j;
+}
+
+static void *run(void *arg) {
+  fl_spill *s = arg;
+  job *j;
+  pthread_mutex_lock(&s->mu);
+  while ((j = to_write(s)) != NULL || !s->stop) {
+    if (j == NULL) {
+      pthread_cond_wait(&s->work, &s->mu);
+      continue;
+    }
+    pthread_mutex_unlock(&s->mu);
+    int rc = fl_spill_write(&s->shape, s->dir, j->name, &j->f, j->seq, &j->why);
+    pthread_mutex_lock(&s->mu);
+    j->rc = rc;
+    j->written = true;
+    pthread_cond_signal(&s->done);
+  }
+  pthread_mutex_unlock(&s->mu);
+  return NULL;
+}
+
+static void add_job(fl_spill *s, job *j) {
+  pthread_mutex_lock(&s->mu);
+  job **at = &s->first;
+  while (*at != NULL) at = &(*at)->next;
+  *at = j;
+  pthread_cond_signal(&s->work);
+  pthread_mutex_unlock(&s->mu);
+  s->n_jobs++;
+}
+
+/* The oldest, when it is written or by waiting for that. */
+static job *take_written(fl_spill *s, bool wait) {
+  pthread_mutex_lock(&s->mu);
+  while (wait && s->first != NULL && !s->first->written) pthread_cond_wait(&s->done, &s->mu);
+  job *j = s->first != NULL && s->first->written ? s->first : NULL;
+  if (j != NULL) s->first = j->next;
+  pthread_mutex_unlock(&s->mu);
+  s->n_jobs -= j != NULL;
+  return j;
+}
+
 /* --- opening --- */
 
 static void look_at(fl_spill *s, const char *name) {
@@ -116,6 +185,9 @@ int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_mo
   fl_spill *s = fl_calloc(1, sizeof *s);
   int rc = FL_ENOMEM;
   if (s != NULL) {
+    pthread_mutex_init(&s->mu, NULL);
+    pthread_cond_init(&s->work, NULL);
+    pthread_cond_init(&s->done, NULL);
     s->cap = max_files;
     snprintf(s->model_hash, sizeof s->model_hash, "%s", fl_model_hash(model));
     s->shape = (fl_spill_shape){ .pool = pool, .model_hash = s->model_hash, .n_ctx = hp->n_ctx,
@@ -123,6 +195,10 @@ int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_mo
     s->dir = fl_strdup(dir);
     s->file = fl_calloc(max_files + 1, sizeof *s->file);
     if (s->dir != NULL && s->file != NULL) rc = open_dir(s, err);
+  }
+  if (rc == FL_OK) {
+    s->has_thread = pthread_create(&s->thread, NULL, run, s) == 0;
+    if (!s->has_thread) rc = fl_fail(err, FL_EFAIL, "the system gives no thread for %s", dir);
   }
   if (rc != FL_OK) {
     fl_spill_close(s);
@@ -134,6 +210,17 @@ int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_mo
 
 void fl_spill_close(fl_spill *s) {
   if (s == NULL) return;
+  while (fl_spill_wait(s)) continue;
+  if (s->has_thread) {
+    pthread_mutex_lock(&s->mu);
+    s->stop = true;
+    pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->mu);
+    pthread_join(s->thread, NULL);
+  }
+  pthread_mutex_destroy(&s->mu);
+  pthread_cond_destroy(&s->work);
+  pthread_cond_destroy(&s->done);
   for (size_t i = 0; i < s->n; i++) {
     fl_spill_file_release(s->file[i]);
     fl_free(s->file[i]);
@@ -146,23 +233,26 @@ void fl_spill_close(fl_spill *s) {
 
 /* --- saving --- */
 
-/* True when a file begins with these tokens already. */
+static bool begins_with(const fl_spill_file *f, const fl_spill_item *it) {
+  return f->owner == it->owner && strcmp(f->print, it->prefix->print) == 0 && f->n >= it->n &&
+         fl_common_ids(f->ids, f->n, it->ids, it->n) == it->n;
+}
+
+/* True when a file begins with these tokens already, or will. */
 static bool covered(const fl_spill *s, const fl_spill_item *it) {
-  for (size_t i = 0; i < s->n; i++) {
-    const fl_spill_file *f = s->file[i];
-    if (f->owner == it->owner && strcmp(f->print, it->prefix->print) == 0 && f->n >= it->n &&
-        fl_common_ids(f->ids, f->n, it->ids, it->n) == it->n)
-      return true;
-  }
+  for (size_t i = 0; i < s->n; i++)
+    if (begins_with(s->file[i], it)) return true;
+  for (const job *j = s->first; j != NULL; j = j->next)
+    if (begins_with(&j->f, it)) return true;
   return false;
 }
 
 /* Files that are beginnings of the new one. */
-static void drop_contained(fl_spill *s, const fl_spill_item *it) {
+static void drop_contained(fl_spill *s, const fl_spill_file *whole) {
   for (size_t i = s->n; i-- > 0;) {
     const fl_spill_file *f = s->file[i];
-    if (f->owner == it->owner && strcmp(f->print, it->prefix->print) == 0 && f->n < it->n &&
-        fl_common_ids(f->ids, f->n, it->ids, it->n) == f->n)
+    if (f->owner == whole->owner && strcmp(f->print, whole->print) == 0 && f->n < whole->n &&
+        fl_common_ids(f->ids, f->n, whole->ids, whole->n) == f->n)
       forget(s, i);
   }
 }
@@ -183,45 +273,89 @@ static int describe(const fl_spill_item *it, fl_spill_file *f) {
   return FL_OK;
 }
 
-void fl_spill_save(fl_spill *s, const fl_spill_item *it) {
-  char name[40];
-  fl_spill_file f;
-  fl_err why = { 0 };
+static void skip(fl_spill *s, const char *why) {
+  s->stats.skipped++;
+  if (!s->told) fl_warn("%s; rows of evicted conversations are lost", why);
+  s->told = true;
+}
+
+void fl_spill_save(fl_spill *s, const fl_spill_item *it, fl_seq **seq) {
   if (it->n < FL_SPILL_MIN || s->cap == 0 || covered(s, it)) return;
-  snprintf(name, sizeof name, "slot-%016llx%s", (unsigned long long)s->next_name++, ending);
-  int rc = fl_spill_write(&s->shape, s->dir, name, it, &why);
-  if (rc == FL_OK) {
-    drop_contained(s, it);
-    rc = describe(it, &f);
-    if (rc == FL_OK) rc = list_file(s, &f, name);
-    if (rc != FL_OK) remove_named(s, name);
-  }
-  if (rc == FL_OK) {
-    s->stats.saved++;
+  fl_spill_collect(s);
+  if (s->n_jobs >= FL_SPILL_WAITING) (void)fl_spill_wait(s);
+  job *j = fl_calloc(1, sizeof *j);
+  if (j == NULL || describe(it, &j->f) != FL_OK) {
+    fl_free(j);
+    skip(s, "not enough memory");
     return;
   }
-  s->stats.skipped++;
-  if (!s->told) fl_warn("%s; rows of evicted conversations are lost", why.text);
-  s->told = true;
+  snprintf(j->name, sizeof j->name, "slot-%016llx%s", (unsigned long long)s->next_name++, ending);
+  j->seq = *seq;
+  *seq = NULL;
+  add_job(s, j);
+}
+
+/* Frees the job. */
+static void settle(fl_spill *s, job *j) {
+  int rc = j->rc;
+  fl_seq_free(j->seq);
+  if (rc == FL_OK) {
+    drop_contained(s, &j->f);
+    rc = list_file(s, &j->f, j->name); /* owns f from now on */
+    if (rc != FL_OK) remove_named(s, j->name);
+  } else {
+    fl_spill_file_release(&j->f);
+  }
+  if (rc == FL_OK) s->stats.saved++;
+  else skip(s, j->why.text[0] != '\0' ? j->why.text : "not enough memory");
+  fl_free(j);
+}
+
+void fl_spill_collect(fl_spill *s) {
+  job *j;
+  while ((j = take_written(s, false)) != NULL) settle(s, j);
+}
+
+bool fl_spill_wait(fl_spill *s) {
+  job *j = take_written(s, true);
+  if (j != NULL) settle(s, j);
+  return j != NULL;
 }
 
 /* --- restoring --- */
 
+/* Tokens of ids[0..n) that a file has behind this prefix. */
+static size_t shared(const fl_spill_file *f, const fl_prefix *prefix, uint32_t owner,
+                     const int32_t *ids, size_t n) {
+  if (f->owner != owner || f->prefix_rows != prefix->rows) return 0;
+  return strcmp(f->print, prefix->print) == 0 ? fl_common_ids(f->ids, f->n, ids, n) : 0;
+}
+
+static fl_spill_file *best_listed(const fl_spill *s, const fl_prefix *prefix, uint32_t owner,
+                                  const int32_t *ids, size_t n, size_t *common) {
+  fl_spill_file *best = NULL;
+  *common = 0;
+  for (size_t i = 0; i < s->n; i++) {
+    size_t m = shared(s->file[i], prefix, owner, ids, n);
+    if (m <= *common) continue;
+    *common = m;
+    best = s->file[i];
+  }
+  return best;
+}
+
 fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
                              const int32_t *ids, size_t n, size_t *common) {
-  fl_spill_file *best = NULL;
-  size_t most = 0;
-  for (size_t i = 0; i < s->n; i++) {
-    fl_spill_file *f = s->file[i];
-    if (f->owner != owner || f->prefix_rows != prefix->rows) continue;
-    if (strcmp(f->print, prefix->print) != 0) continue;
-    size_t m = fl_common_ids(f->ids, f->n, ids, n);
-    if (m <= most) continue;
-    most = m;
-    best = f;
+  for (;;) {
+    fl_spill_collect(s);
+    fl_spill_file *best = best_listed(s, prefix, owner, ids, n, common);
+    size_t coming = 0;
+    for (const job *j = s->first; j != NULL; j = j->next) {
+      size_t m = shared(&j->f, prefix, owner, ids, n);
+      if (m > coming) coming = m;
+    }
+    if (coming <= *common || !fl_spill_wait(s)) return best;
   }
-  *common = most;
-  return best;
 }
 
 static size_t place_of(const fl_spill *s, const fl_spill_file *file) {

@@ -12,7 +12,9 @@
  * read, and thrown away when anything is wrong with it. A full disk costs the rows, not the job.
  * The folder is locked, so that two servers do not tidy each other's files away.
  *
- * One thread: the engine's.
+ * One thread, the engine's, calls all of this. A second one writes the files: it reads the rows of
+ * sequences that were given away to it, whose pages nobody writes, and touches neither the pool nor
+ * the list. What it has written is listed, and its pages are given back, by the calls below.
  */
 #ifndef FL_SERVE_SPILL_H
 #define FL_SERVE_SPILL_H
@@ -42,17 +44,25 @@ void fl_spill_close(fl_spill *s);
 
 typedef struct fl_spill_item {
   const fl_prefix *prefix;
-  const fl_seq *seq;
   const int32_t *ids;
   size_t n;
   const char *key;
   uint32_t owner;
 } fl_spill_item;
-/* Writes unless it is too short or a file holds it already; files that it contains go, and the
- * longest unused beyond the limit. A failure is counted and told on stderr once. */
-void fl_spill_save(fl_spill *s, const fl_spill_item *it);
+/* Takes *seq (the prefix and at least n rows) over for writing and sets it to NULL, unless the item
+ * is too short or a file holds it already. When a file is written those that it contains go, and
+ * the longest unused beyond the limit. A failure is counted and told on stderr once. Waits for the
+ * disk only when FL_SPILL_WAITING items are not written yet. */
+enum { FL_SPILL_WAITING = 4 };
+void fl_spill_save(fl_spill *s, const fl_spill_item *it, fl_seq **seq);
+/* Lists what has been written by now. */
+void fl_spill_collect(fl_spill *s);
+/* Waits for the item that has waited longest, lists it and gives its pages back; false: there is
+ * none. */
+bool fl_spill_wait(fl_spill *s);
 
-/* The owner's file with most of ids[0..n) behind this prefix, NULL if none; *common = how many. */
+/* The owner's file with most of ids[0..n) behind this prefix, NULL if none; *common = how many.
+ * Waits for one that is being written when it has more than all others. */
 fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
                              const int32_t *ids, size_t n, size_t *common);
 /* Appends the first n rows (<= file's) to seq, which holds the prefix; room is reserved by it. A bad

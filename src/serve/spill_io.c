@@ -71,14 +71,14 @@ static void put(writer *w, const void *data, size_t n) {
   }
 }
 
-static void put_head(writer *w, const fl_spill_shape *s, const fl_spill_item *it) {
-  head h = { .type = fl_kv_pool_type(s->pool) == FL_KV_F16, .n = it->n,
-             .n_layers = (uint32_t)fl_kv_n_layers(s->pool), .prefix_rows = it->prefix->rows,
-             .n_docs = (uint32_t)it->prefix->n_docs, .owner = it->owner };
+static void put_head(writer *w, const fl_spill_shape *s, const fl_spill_file *f) {
+  head h = { .type = fl_kv_pool_type(s->pool) == FL_KV_F16, .n = f->n,
+             .n_layers = (uint32_t)fl_kv_n_layers(s->pool), .prefix_rows = f->prefix_rows,
+             .n_docs = (uint32_t)f->n_docs, .owner = f->owner };
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.model, sizeof h.model, "%s", s->model_hash);
-  snprintf(h.print, sizeof h.print, "%s", it->prefix->print);
-  snprintf(h.key, sizeof h.key, "%s", it->key);
+  snprintf(h.print, sizeof h.print, "%s", f->print);
+  snprintf(h.key, sizeof h.key, "%s", f->key);
   put(w, &h, sizeof h);
   for (size_t l = 0; l < h.n_layers; l++) {
     const fl_kv_layer *k = fl_kv_layer_at(s->pool, l);
@@ -86,8 +86,8 @@ static void put_head(writer *w, const fl_spill_shape *s, const fl_spill_item *it
                                 k->owned ? (uint32_t)k->head_dim : 0 };
     put(w, shape, sizeof shape);
   }
-  put(w, it->prefix->doc, it->prefix->n_docs * sizeof *it->prefix->doc);
-  put(w, it->ids, it->n * sizeof *it->ids);
+  put(w, f->doc, f->n_docs * sizeof *f->doc);
+  put(w, f->ids, f->n * sizeof *f->ids);
 }
 
 /* k, v [BLOCK, width] and room for one of them in f16. */
@@ -109,12 +109,13 @@ static void block_release(block *b) {
   fl_free(b->half);
 }
 
-static void put_layer(writer *w, const fl_spill_shape *s, const fl_spill_item *it, size_t layer,
-                      bool values, block *b) {
-  const size_t width = layer_width(s, layer), first = it->prefix->rows;
-  for (size_t at = 0; at < it->n && w->failed == 0; at += BLOCK) {
-    size_t n = it->n - at < BLOCK ? it->n - at : BLOCK;
-    fl_seq_read(it->seq, layer, first + at, n, b->k, b->v);
+/* Rows [first, first + n_rows) of a layer, keys or values. */
+static void put_layer(writer *w, const fl_spill_shape *s, const fl_seq *seq, size_t first,
+                      size_t n_rows, size_t layer, bool values, block *b) {
+  const size_t width = layer_width(s, layer);
+  for (size_t at = 0; at < n_rows && w->failed == 0; at += BLOCK) {
+    size_t n = n_rows - at < BLOCK ? n_rows - at : BLOCK;
+    fl_seq_read(seq, layer, first + at, n, b->k, b->v);
     const float *x = values ? b->v : b->k;
     if (value_bytes(s) == 2) fl_quantise_f16(b->half, x, n * width);
     if (value_bytes(s) == 2) put(w, b->half, n * width * sizeof *b->half);
@@ -122,14 +123,8 @@ static void put_layer(writer *w, const fl_spill_shape *s, const fl_spill_item *i
   }
 }
 
-static void put_rows(writer *w, const fl_spill_shape *s, const fl_spill_item *it, block *b) {
-  for (size_t l = 0; l < fl_kv_n_layers(s->pool); l++)
-    for (int values = 0; values < 2 && layer_width(s, l) > 0; values++)
-      put_layer(w, s, it, l, values, b);
-}
-
-static int write_all(const fl_spill_shape *s, const char *path, const fl_spill_item *it,
-                     fl_err *err) {
+static int write_all(const fl_spill_shape *s, const char *path, const fl_spill_file *f,
+                     const fl_seq *seq, fl_err *err) {
   block b = { 0 };
   char sum[FL_HASH_TEXT] = "";
   writer w = { .fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) };
@@ -138,8 +133,10 @@ static int write_all(const fl_spill_shape *s, const char *path, const fl_spill_i
   if (w.hash == NULL || block_init(&b, s) != FL_OK) {
     w.failed = ENOMEM;
   } else {
-    put_head(&w, s, it);
-    put_rows(&w, s, it, &b);
+    put_head(&w, s, f);
+    for (size_t l = 0; l < fl_kv_n_layers(s->pool); l++)
+      for (int values = 0; values < 2 && layer_width(s, l) > 0; values++)
+        put_layer(&w, s, seq, f->prefix_rows, f->n, l, values, &b);
     fl_hasher_text(w.hash, sum);
     put(&w, sum, sizeof sum);
   }
@@ -150,12 +147,12 @@ static int write_all(const fl_spill_shape *s, const char *path, const fl_spill_i
 }
 
 int fl_spill_write(const fl_spill_shape *shape, const char *dir, const char *name,
-                   const fl_spill_item *it, fl_err *err) {
+                   const fl_spill_file *f, const fl_seq *seq, fl_err *err) {
   char *path = fl_fs_join(dir, name), *temp = path != NULL ? fl_asprintf("%s.tmp", path) : NULL;
   int rc = FL_ENOMEM;
   if (temp != NULL) {
     (void)fl_fs_remove(temp);
-    rc = write_all(shape, temp, it, err);
+    rc = write_all(shape, temp, f, seq, err);
     if (rc == FL_OK && rename(temp, path) != 0)
       rc = fl_fs_fail_errno(err, path, "written", errno);
     if (rc != FL_OK) (void)fl_fs_remove(temp);
