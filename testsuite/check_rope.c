@@ -11,7 +11,7 @@
 
 enum { N_IDS = 40, N_VOCAB = 512, N_ROWS = 3, MAX_TENSORS = 64 };
 
-typedef enum kind { LINEAR, YARN, YARN_BETAS, LLAMA3 } kind;
+typedef enum kind { LINEAR, YARN, YARN_BETAS, LLAMA3, NO_NUMBER, ODD } kind;
 
 static void put_u32_key(fl_gguf_pairs *p, const char *arch, const char *key, uint32_t v) {
   char name[128];
@@ -28,9 +28,14 @@ static void put_f32_key(fl_gguf_pairs *p, const char *arch, const char *key, flo
 static void put_scaling(fl_gguf_pairs *p, const char *arch, kind k) {
   char name[128];
   if (k == LLAMA3) return;
+  if (k == ODD) {
+    snprintf(name, sizeof name, "%s.rope.dimension_count", arch);
+    fl_gguf_pairs_u32(p, name, 15);
+    return;
+  }
   snprintf(name, sizeof name, "%s.rope.scaling.type", arch);
   fl_gguf_pairs_str(p, name, k == LINEAR ? "linear" : "yarn");
-  put_f32_key(p, arch, "factor", 4);
+  put_f32_key(p, arch, "factor", k == NO_NUMBER ? NAN : 4);
   if (k != LINEAR) put_u32_key(p, arch, "original_context_length", 64);
   if (k != YARN_BETAS) return;
   put_f32_key(p, arch, "yarn_beta_fast", 8);
@@ -140,11 +145,35 @@ START_TEST(agrees_with_llama_cpp) {
 }
 END_TEST
 
+/* Neither becomes the value that an absent key would have. */
+START_TEST(senseless_values_are_refused) {
+  static const struct { kind k; const char *says; } bad[] = {
+    { NO_NUMBER, "qwen3.rope.scaling.factor is no finite number" },
+    { ODD, "the rotary size 15 is odd" },
+  };
+  rig r = { 0 };
+  fl_err err = { 0 };
+  scratch_begin();
+  ck_assert_int_eq(fl_team_new(&r.team, 1, &err), FL_OK);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    err = (fl_err){ 0 };
+    make_case(scratch("m.gguf"), "tiny/tiny-qwen3.gguf", "qwen3", bad[i].k);
+    ck_assert_int_eq(fl_model_open(&r.m, scratch("m.gguf"), NULL, r.team, &err), FL_EINPUT);
+    ck_assert_msg(strstr(err.text, bad[i].says) != NULL, "%s", err.text);
+  }
+  rig_close(&r);
+  scratch_end();
+}
+END_TEST
+
 Suite *suite_rope(void);
 Suite *suite_rope(void) {
   Suite *s = suite_create("rope");
   TCase *t = tcase_create("golden");
   tcase_add_loop_test(t, agrees_with_llama_cpp, 0, sizeof cases / sizeof *cases);
   suite_add_tcase(s, t);
+  TCase *errors = tcase_create("errors");
+  tcase_add_test(errors, senseless_values_are_refused);
+  suite_add_tcase(s, errors);
   return s;
 }

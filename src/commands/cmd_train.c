@@ -198,6 +198,28 @@ static int print_result(const fl_fleet *f, const char *dir, double seconds, bool
   return rc;
 }
 
+static uint64_t steps_of(const fl_fleet *f) {
+  uint64_t steps = 0;
+  for (size_t i = 0; i < fl_fleet_n_docs(f); i++) {
+    fl_doc_info d;
+    fl_fleet_doc(f, i, &d);
+    steps += d.steps;
+  }
+  return steps;
+}
+
+/* Trains, and says so where all the work came to nothing. */
+static int learn(fl_fleet *f, const fl_train_hooks *hooks, const char *dir, bool leads,
+                 fl_err *err) {
+  uint64_t steps = steps_of(f), rounds = fl_fleet_rounds(f);
+  int rc = fl_fleet_train(f, hooks, err);
+  rounds = fl_fleet_rounds(f) - rounds;
+  if (rc == FL_OK && leads && rounds > 0 && steps_of(f) == steps)
+    fl_warn("nothing was learned: no conversation came out in %llu rounds; flotilla watch %s tells "
+            "why, and more of --max-q and --max-a may help", (unsigned long long)rounds, dir);
+  return rc;
+}
+
 int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err) {
   engine e = { 0 };
   fl_fleet *f = NULL;
@@ -219,7 +241,7 @@ int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err)
     hooks.ctx = asked;
     hooks.evaluate = train_eval_run;
   }
-  if (rc == FL_OK) rc = fl_fleet_train(f, &hooks, err);
+  if (rc == FL_OK) rc = learn(f, &hooks, dir, leads, err);
   if (rc == FL_EINTR && f) {
     fl_info("stopped after round %llu, the state is saved; --resume continues",
             (unsigned long long)fl_fleet_rounds(f));

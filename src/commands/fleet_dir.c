@@ -13,10 +13,13 @@ bool fleet_dir_exists(const char *dir) {
   return there;
 }
 
+static int refuse_missing(const char *dir, fl_err *err) {
+  return fl_fail(err, FL_ENOENT, "%s: no fleet here (%s is missing); flotilla train makes one",
+                 dir, FL_MANIFEST_FILE);
+}
+
 int fleet_dir_load(fl_manifest *out, const char *dir, fl_err *err) {
-  if (!fleet_dir_exists(dir))
-    return fl_fail(err, FL_ENOENT, "%s: no fleet here (%s is missing); flotilla train makes one",
-                   dir, FL_MANIFEST_FILE);
+  if (!fleet_dir_exists(dir)) return refuse_missing(dir, err);
   return fl_manifest_load(out, dir, err);
 }
 
@@ -41,6 +44,7 @@ static char *model_of_last_run(const char *data, size_t size) {
 }
 
 int fleet_dir_model(char **out, const char *dir, fl_err *err) {
+  if (!fleet_dir_exists(dir)) return refuse_missing(dir, err);
   char *log = fl_fs_join(dir, "events.jsonl");
   fl_map m = { 0 };
   char *path = NULL;

@@ -76,7 +76,8 @@ static int run_command(const command *c, int argc, char **argv) {
 
 int main(int argc, char **argv) {
   fl_err err = { 0 };
-  signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, with its message */
+  signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, with its message, */
+  signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit of ulimit -f */
   if (argc < 2)
     return fail(NULL, fl_fail(&err, FL_EUSAGE, "a command is needed; 'flotilla --help' lists them"),
                 &err);

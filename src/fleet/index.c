@@ -146,8 +146,11 @@ int fl_index_read(fl_index **out, bool *own_recipe, const char *path, size_t n_d
                   const fl_index_meta *meta, fl_err *err) {
   fl_safetensors *s = NULL;
   fl_index *x = NULL;
-  int rc = fl_safetensors_open(&s, path, err);
-  if (rc != FL_OK) return rc;
+  fl_err why = { 0 };
+  int rc = fl_safetensors_open(&s, path, &why);
+  if (rc != FL_OK)
+    return fl_fail(err, rc, "%s%s", why.text,
+                   rc == FL_EINPUT ? ", or rebuild it with flotilla index" : "");
   const fl_st_tensor *e = fl_safetensors_get(s, "embeddings");
   const fl_st_tensor *c = fl_safetensors_get(s, "centroid");
   const fl_st_tensor *d = fl_safetensors_get(s, "chunk_doc");

@@ -116,6 +116,9 @@ int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, dou
   yarn y = { .factor = 1, .n_orig = (double)hp->n_ctx, .beta_fast = 32, .beta_slow = 1, .ext = 1,
              .attn = 1 };
   int rc;
+  if (dim % 2 != 0)
+    return fl_fail(err, FL_EINPUT, "%s: the rotary size %zu is odd; download or convert the file again",
+                   fl_gguf_path(g), dim);
   r->half = dim / 2;
   r->mscale = 1;
   r->inv_freq = fl_calloc(r->half, sizeof *r->inv_freq);

@@ -90,6 +90,26 @@ static int read_common(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   return read_layers(hp, g, err);
 }
 
+/* A number that is none must not pass for one that is absent and has a default. */
+static int check_finite(const fl_hparams *hp, const fl_gguf *g, fl_err *err) {
+  size_t prefix = strlen(hp->arch);
+  fl_str key;
+  fl_gguf_type type;
+  for (size_t i = 0; fl_gguf_meta_at(g, i, &key, &type); i++) {
+    char name[256];
+    double v;
+    if ((type != FL_GGUF_F32 && type != FL_GGUF_F64) || key.len >= sizeof name ||
+        key.len <= prefix || memcmp(key.data, hp->arch, prefix) != 0 || key.data[prefix] != '.')
+      continue;
+    memcpy(name, key.data, key.len);
+    name[key.len] = '\0';
+    if (!fl_gguf_get_f64(g, name, &v))
+      return fl_fail(err, FL_EINPUT, "%s: %s is no finite number; download or convert the file again",
+                     fl_gguf_path(g), name);
+  }
+  return FL_OK;
+}
+
 int fl_hparams_read(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   fl_str arch;
   const fl_family *family;
@@ -104,6 +124,7 @@ int fl_hparams_read(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   if (family == NULL)
     return fl_fail(err, FL_EINPUT, "%s: architecture \"%s\" is not supported; these are: %s",
                    fl_gguf_path(g), hp->arch, fl_family_names());
+  if ((rc = check_finite(hp, g, err)) < 0) goto done;
   if ((rc = read_common(hp, g, err)) < 0) goto done;
   if ((rc = family->read(hp, g, err)) < 0) goto done;
   if (hp->rope[0].inv_freq == NULL) {

@@ -70,11 +70,17 @@ static int read_bytes(fl_buf *bytes, const fl_source_kind *k, const char *path, 
   return rc == FL_OK ? fl_fs_read(bytes, path, k->max_bytes, err) : rc;
 }
 
+static bool is_blank(const fl_buf *text) {
+  size_t i = 0;
+  while (i < text->len && memchr(" \t\r\n\v\f", text->data[i], 6) != NULL) i++;
+  return i == text->len;
+}
+
 /* What the kind promises: text, and good text. */
 static int check_text(const fl_buf *text, const char *path, fl_err *err) {
   size_t bad = 0;
   if (text->oom) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to read it", path);
-  if (text->len == 0) return fl_fail(err, FL_EINPUT, "%s: empty; leave it out or fill it", path);
+  if (is_blank(text)) return fl_fail(err, FL_EINPUT, "%s: empty; leave it out or fill it", path);
   if (text->len > FL_SOURCE_MAX_BYTES) return fl_source_too_much(path, err);
   if (!fl_utf8_valid(text->data, text->len, &bad) || memchr(text->data, '\0', text->len))
     return fl_fail(err, FL_EINPUT, "%s: what it gives is no text; leave it out", path);

@@ -93,7 +93,7 @@ static int begin(writer *w, fl_ids *out, fl_template tpl, const fl_tokenizer *t,
   *w = (writer){ .out = out, .had = out->len, .spec = find_spec(tpl), .t = t, .err = err };
   if (w->spec == NULL)
     w->rc = fl_fail(err, FL_EUSAGE, "the model's file has no chat template that is known; name one "
-                    "of chatml, llama3, gemma4, gemma and plain");
+                    "with --template: chatml, llama3, gemma4, gemma, or plain for a base model");
   return w->rc;
 }
 

@@ -21,6 +21,8 @@ case $? in 1 | 2 | 4) ;; *) fail "a missing document: $?" ;; esac
 says "$err" 'none\.md'; one_sentence
 : >"$work/empty.md"
 run 4 train "$fleet" -m "$model" -d "$work/empty.md" && says "$err" 'empty\.md' && one_sentence
+printf ' \n\t\n' >"$work/blank.md"
+run 4 train "$fleet" -m "$model" -d "$work/blank.md" && says "$err" 'blank\.md: empty' && one_sentence
 printf 'h\303\251 a\377b' >"$work/bytes.md"
 run 4 train "$fleet" -m "$model" -d "$work/bytes.md" && says "$err" 'bytes\.md' && one_sentence
 
@@ -65,7 +67,7 @@ run 0 train "$fleet" --resume --redo "$work/docs/bakery.md" --rounds 0
 index=$(ls "$fleet"/index.g*.safetensors)
 cp "$index" "$work/whole"
 head -c 500 "$work/whole" >"$index"
-run 4 ask "$fleet" 'Who?' && says "$err" "${index##*/}" && one_sentence
+run 4 ask "$fleet" 'Who?' && says "$err" "${index##*/}.*flotilla index" && one_sentence
 cp "$work/whole" "$index"
 cp "$fleet/fleet.json" "$work/whole"
 for at in 0 1 50 500; do
@@ -132,6 +134,30 @@ for cut in '-n 2' '-c 500' "-c $(($(wc -c <"$work/whole") - 9))"; do
 done
 run 0 train "$work/held" --resume --rounds 1
 ! grep -q damaged "$err" || fail "whole held-out conversations are called damaged"
+
+# No conversation comes out: that is said, and is not a loss of 0.
+# shellcheck disable=SC2086
+run 0 train "$work/none" -m "$model" -d "$work/docs/mine.md" $small --max-a 1 --rounds 1
+says "$err" 'round 1/1  no conversation came out'
+says "$err" 'nothing was learned.*--max-a'
+
+# A folder without a fleet, or none: said before anything about its model.
+mkdir "$work/nothing"
+for c in ask chat serve index; do
+  for dir in "$work/nothing" "$work/nowhere"; do
+    if [ $c = ask ]; then run 1 $c "$dir" Who; else run 1 $c "$dir"; fi
+    says "$err" 'no fleet here' && one_sentence
+  done
+done
+
+# A file over the limit of its size: a failure like a full disk, and nothing left of it.
+if (ulimit -f 1) 2>/dev/null; then
+  (ulimit -f 1000; "$FLOTILLA" export -m "$model" --to f32 -o "$work/large.gguf") >"$out" 2>"$err"
+  [ $? -eq 1 ] || fail "a file over the limit: $(cat "$err")"
+  says "$err" 'large\.gguf.*allowed size' && one_sentence
+  set -- "$work"/large*
+  [ ! -e "$1" ] || fail "left behind: $*"
+fi
 
 # A full disk: an error that says so, and the last generation stays whole.
 if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=700k none "$work/small" 2>/dev/null; then
