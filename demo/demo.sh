@@ -21,7 +21,7 @@ else
   # shellcheck disable=SC2086  # a word list
   "$flotilla" train "$fleet" $dashboard --model $data/model.gguf --docs $data/docs --rounds "$rounds" \
     --p 100 --budget 3 --rotate-every 8 --accum 8 --p-iso 1 --chunk-min 64 --chunk-max 160 \
-    --embed-chunk 48 --lr 3e-2 --replay 4 --eval-every 250 --save-every 50
+    --embed-chunk 48 --lr 3e-2 --decay 500 --replay 4 --eval-every 250 --save-every 50
   if [ -n "$dashboard" ] && ! "$flotilla" watch --once --json "$fleet" | grep -q '"state":"done"'
   then
     say "the training goes on without the dashboard; the questions come when it has ended"
