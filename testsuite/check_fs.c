@@ -134,12 +134,23 @@ START_TEST(temporary_files_of_others_are_left_alone) {
 }
 END_TEST
 
-START_TEST(commit_over_a_folder_fails_clean) {
+/* A rename would put a file in the place of a device, a pipe or a link. */
+START_TEST(only_files_are_replaced) {
   fl_sink *s;
-  ck_assert_int_eq(mkdir(scratch("d"), 0700), 0);
-  ck_assert_int_eq(fl_fs_open_temp(&s, scratch("d"), NULL), FL_OK);
-  ck_assert_int_ne(fl_fs_commit_temp(s, scratch("d"), NULL), FL_OK);
-  ck_assert_uint_eq(scratch_count(), 1);
+  fl_err err = {0};
+  mkdir(scratch("d"), 0777);
+  ck_assert_int_eq(mkfifo(scratch("p"), 0600), 0);
+  ck_assert_int_eq(symlink("/dev/null", scratch("l")), 0);
+  const char *const names[] = {"d", "p", "l"}, *const kinds[] = {"folder", "pipe", "link"};
+  for (size_t i = 0; i < 3; i++) {
+    err = (fl_err){0};
+    ck_assert_int_eq(fl_fs_open_temp(&s, scratch(names[i]), &err), FL_EFAIL);
+    ck_assert_msg(strstr(err.text, kinds[i]) != NULL, "%s", err.text);
+    ck_assert_int_eq(fl_fs_replace(scratch(names[i]), "x", 1, NULL), FL_EFAIL);
+  }
+  ck_assert_int_eq(fl_fs_check_replaceable("/dev/null", NULL), FL_EFAIL);
+  ck_assert_int_eq(fl_fs_check_replaceable(scratch("none"), NULL), FL_OK);
+  ck_assert_uint_eq(scratch_count(), 3);
   rmdir(scratch("d"));
 }
 END_TEST
@@ -320,7 +331,7 @@ Suite *suite_fs(void) {
   tcase_add_test(core, lock_keeps_others_out_and_dies_with_its_holder);
   tcase_add_test(core, clocks_and_memory);
   tcase_add_test(errors, a_named_pipe_is_refused_and_does_not_hang);
-  tcase_add_test(errors, commit_over_a_folder_fails_clean);
+  tcase_add_test(errors, only_files_are_replaced);
   tcase_add_test(errors, full_disk);
   tcase_add_test(errors, size_limit);
   tcase_add_test(errors, no_memory_leaves_nothing);

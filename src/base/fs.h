@@ -43,6 +43,9 @@ int fl_sink_close(fl_sink *s, fl_err *err);
 void fl_sink_abandon(fl_sink *s);
 
 int fl_fs_replace(const char *path, const void *data, size_t n_bytes, fl_err *err);
+/* Only a regular file may be replaced: a rename over a device, a pipe or a link would put a file in
+ * its place. FL_OK where nothing is there. */
+int fl_fs_check_replaceable(const char *path, fl_err *err);
 /* Opens a sink on a fresh temporary file beside `path`, PATH.tmp-PID-N, with the permissions of
  * `path` when that exists (a crash may leave such a file behind); fl_fs_commit_temp
  * closes it, renames it to `path` and syncs the folder. The way to replace large files. */

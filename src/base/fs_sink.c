@@ -55,7 +55,18 @@ int fl_sink_open(fl_sink **out, const char *path, fl_err *err) {
   return sink_new(out, fd, copy, err);
 }
 
+int fl_fs_check_replaceable(const char *path, fl_err *err) {
+  struct stat st;
+  if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return FL_OK; /* opening says what else is wrong */
+  return fl_fail(err, FL_EFAIL, "%s: cannot be written: it is a %s; name a file", path,
+                 S_ISDIR(st.st_mode)   ? "folder"
+                 : S_ISLNK(st.st_mode) ? "link, which would be lost"
+                                       : "device, pipe or socket");
+}
+
 int fl_fs_open_temp(fl_sink **out, const char *path, fl_err *err) {
+  int rc = fl_fs_check_replaceable(path, err);
+  if (rc != FL_OK) return rc;
   for (int attempt = 0; attempt < 1000; attempt++) {
     char *temp = fl_asprintf("%s.tmp-%ld-%d", path, (long)getpid(), attempt);
     if (temp == NULL) return fl_fs_fail_errno(err, path, "written", ENOMEM);

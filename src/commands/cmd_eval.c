@@ -9,6 +9,7 @@
 #include "commands/command.h"
 #include "commands/engine.h"
 #include "commands/eval.h"
+#include "commands/output.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 
@@ -120,6 +121,14 @@ static int run_arms(evaluation *e, eval_bench *b, fl_err *err) {
   return FL_OK;
 }
 
+/* Before the work, not after it. */
+static int check_page(const eval_args *a, const char *dir, fl_err *err) {
+  int rc = output_apart("--html", a->html, a->questions, "the questions' file", err);
+  if (rc == FL_OK) rc = output_apart("--html", a->html, a->engine.model, "the model", err);
+  if (rc == FL_OK) rc = output_outside("--html", a->html, dir, err);
+  return rc == FL_OK && a->html ? fl_fs_check_replaceable(a->html, err) : rc;
+}
+
 static int write_page(const evaluation *e, const char *fleet, fl_err *err) {
   fl_buf page = { 0 }, title = { 0 };
   fl_buf_printf(&title, "Evaluation of %s", fleet);
@@ -155,7 +164,8 @@ static int run(const opt_parsed *p, fl_err *err) {
   eval_bench *b = NULL;
   fl_open_options how = { .read_only = true };
   signals_catch();
-  int rc = prepare(&e, err);
+  int rc = check_page(a, dir, err);
+  if (rc == FL_OK) rc = prepare(&e, err);
   if (rc == FL_OK) rc = engine_open(&eng, &a->engine, dir, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, dir, eng.model, eng.team, NULL, NULL, &how, err);
   if (rc == FL_OK) rc = eval_questions_resolve(&e.q, f, a->questions, err);

@@ -3,6 +3,7 @@
 #include "commands/export.h"
 
 #include "base/fs.h"
+#include "commands/output.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 
@@ -43,7 +44,11 @@ static int check(const opt_parsed *p, const export_args *a, fl_err *err) {
     return fl_fail(err, FL_EUSAGE, "--kv belongs to --to llama-state");
   if (!a->force && fl_fs_exists(a->out))
     return fl_fail(err, FL_EUSAGE, "--out %s: exists; give another name or --force", a->out);
-  return FL_OK;
+  const char *source = p->n_operands == 1 ? p->operand[0] : NULL;
+  int rc = output_apart("--out", a->out, a->engine.model, "the model", err);
+  if (rc == FL_OK) rc = output_apart("--out", a->out, source, "the cartridge", err);
+  if (rc == FL_OK && a->to == ARCHIVE) rc = output_outside("--out", a->out, source, err);
+  return rc == FL_OK ? fl_fs_check_replaceable(a->out, err) : rc;
 }
 
 static int run(const opt_parsed *p, fl_err *err) {

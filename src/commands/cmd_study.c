@@ -9,6 +9,7 @@
 #include "commands/command.h"
 #include "commands/docs.h"
 #include "commands/engine.h"
+#include "commands/output.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 #include "commands/study_files.h"
@@ -78,10 +79,22 @@ typedef struct maker {
   size_t written, skipped;
 } maker;
 
+/* --out may name nothing that the conversations are made from. */
+static int check_out(const study_args *a, const fl_source_list *docs, fl_err *err) {
+  int rc = output_apart("--out", a->out, a->engine.model, "the model", err);
+  if (rc == FL_OK) rc = output_apart("--out", a->out, a->seeds, "the file of seeds", err);
+  for (size_t i = 0; i < a->input.docs.n && rc == FL_OK; i++)
+    rc = output_apart("--out", a->out, a->input.docs.v[i], "a document", err);
+  for (size_t i = 0; i < docs->n && rc == FL_OK; i++)
+    rc = output_apart("--out", a->out, docs->doc[i].name, "a document", err);
+  return rc;
+}
+
 static int prepare(maker *m, fl_err *err) {
   const study_args *a = m->args;
   int rc = a->seeds ? study_seeds_read(&m->seeds, a->seeds, err) : FL_OK;
   if (rc == FL_OK) rc = docs_read(&m->docs, &a->input, err);
+  if (rc == FL_OK) rc = check_out(a, &m->docs, err);
   if (rc == FL_OK) rc = engine_open(&m->engine, &a->engine, NULL, err);
   if (rc != FL_OK) return rc;
   const fl_model *model = m->engine.model;

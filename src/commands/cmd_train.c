@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "commands/command.h"
 #include "commands/fleet_dir.h"
+#include "commands/output.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 #include "commands/train.h"
@@ -165,6 +166,8 @@ static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, 
   if (rc == FL_OK && a->input.docs.n == 0) rc = fl_fail(err, FL_EUSAGE, "--docs PATH is needed");
   if (rc == FL_OK && !exists && !a->engine.model)
     rc = fl_fail(err, FL_EUSAGE, "--model FILE is needed");
+  for (size_t i = 0; i < a->input.docs.n && rc == FL_OK; i++) /* its own files are no documents */
+    rc = output_apart("--docs", a->input.docs.v[i], dir, "the fleet's folder", err);
   take_init(a);
   if (rc == FL_OK && a->init && a->train.init == FL_INIT_FILE && !fl_fs_exists(a->init))
     rc = fl_fail(err, FL_EUSAGE, "--init %s: no such file; give first, random, summary or a "

@@ -3,6 +3,7 @@
  * says what they are. Logs, moments and the lock stay behind. cmd_import.c takes it apart. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
@@ -83,7 +84,7 @@ static int put_fleet(struct archive *a, const fl_manifest *m, const export_args 
 int export_archive(fl_json *out, const export_args *a, fl_err *err) {
   fl_manifest m = { 0 };
   uint64_t size = 0;
-  char *temp = fl_asprintf("%s.part", a->out);
+  char *temp = fl_asprintf("%s.tmp-%ld", a->out, (long)getpid());
   struct archive *w = archive_write_new();
   int rc = temp && w ? fleet_dir_load(&m, a->source, err)
                      : fl_fail(err, FL_ENOMEM, "not enough memory");

@@ -1,20 +1,10 @@
 /* export_model.c - a model's file in another weight type. */
-#include <sys/stat.h>
-
 #include "commands/export.h"
 #include "commands/signals.h"
 #include "formats/transcode.h"
 
-/* Whether both names lead to one file. */
-static bool one_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-static int check_source(const fl_gguf *g, const char *out, fl_err *err) {
+static int check_source(const fl_gguf *g, fl_err *err) {
   uint64_t parts;
-  if (one_file(fl_gguf_path(g), out))
-    return fl_fail(err, FL_EUSAGE, "--out %s: is the model itself; give another name", out);
   if (fl_gguf_get_u64(g, "split.count", &parts) && parts > 1)
     return fl_fail(err, FL_EINPUT, "%s: one of %llu parts of a model; join them first",
                    fl_gguf_path(g), (unsigned long long)parts);
@@ -25,7 +15,7 @@ int export_model(fl_json *out, const export_args *a, const char *type, fl_err *e
   fl_gguf *g = NULL;
   fl_transcode_report r = { 0 };
   int rc = fl_gguf_open(&g, a->engine.model, err);
-  if (rc == FL_OK) rc = check_source(g, a->out, err);
+  if (rc == FL_OK) rc = check_source(g, err);
   if (rc == FL_OK)
     rc = fl_transcode(g, fl_dtype_by_name(type), a->out, signals_poll, NULL, &r, err);
   if (rc == FL_OK) {

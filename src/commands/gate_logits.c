@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "commands/gate.h"
+#include "commands/output.h"
 #include "kernels/loss.h"
 
 enum { SLICE = 512 };
@@ -150,7 +151,9 @@ static int run(gate_run *g, fl_err *err) {
   gate_model m = { 0 };
   fl_ids ids = { 0 };
   reference ref = { 0 };
-  int rc = engine_open(&e, &a->engine, NULL, err);
+  int rc = output_apart("--write", a->write, a->ids, "the ids' file", err);
+  if (rc == FL_OK) rc = output_apart("--write", a->write, a->engine.model, "the model", err);
+  if (rc == FL_OK) rc = engine_open(&e, &a->engine, NULL, err);
   size_t n_vocab = rc == FL_OK ? fl_model_hparams(e.model)->n_vocab : 0;
   if (rc == FL_OK) rc = read_ids(&ids, a->ids, n_vocab, err);
   if (rc == FL_OK && a->ref) rc = open_reference(&ref, a->ref, ids.len, n_vocab, err);

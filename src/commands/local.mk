@@ -50,6 +50,7 @@ flotilla_SOURCES = \
 	src/commands/info_gguf.c \
 	src/commands/main.c \
 	src/commands/options.c src/commands/options.h \
+	src/commands/output.c src/commands/output.h \
 	src/commands/progress.c src/commands/progress.h \
 	src/commands/report.c src/commands/report.h \
 	src/commands/sampling.c src/commands/sampling.h \

@@ -67,6 +67,14 @@ static bool is_real_dir(const char *path) {
   return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* A fleet's logs and manifests are no documents. */
+static bool holds_fleet(const char *dir) {
+  char *path = fl_fs_join(dir, "fleet.json");
+  bool there = path != NULL && fl_fs_exists(path);
+  fl_free(path);
+  return there;
+}
+
 typedef struct listing {
   fl_source_names *out;
   const fl_source_options *o;
@@ -92,7 +100,8 @@ static int list_entry(const listing *l, char *path, const char *entry, int depth
   if (ignored(l, path, entry)) {
     fl_free(path);
   } else if (l->o->recursive && is_real_dir(path)) {
-    rc = depth < MAX_DEPTH
+    rc = holds_fleet(path) ? FL_OK
+         : depth < MAX_DEPTH
              ? list_folder(l, path, depth + 1)
              : fl_fail(l->err, FL_EINPUT, "%s: folders nested more than %d deep; name it by itself",
                        path, MAX_DEPTH);

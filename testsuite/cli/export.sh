@@ -20,6 +20,41 @@ run 2 export -m "$model" --to f16 -o "$work/half.gguf" && says "$err" '--force' 
 run 0 export -m "$model" --to f16 -o "$work/half.gguf" --force
 run 2 export -m "$work/half.gguf" --to f32 -o "$work/half.gguf" --force && says "$err" 'itself' && one_sentence
 run 1 export -m "$model" --to f16 -o "$work/none/x.gguf" && one_sentence
+
+# Inputs, and what is no file, are not replaced, whatever the command.
+mkfifo "$work/pipe"
+ln -s nowhere "$work/link"
+mkdir "$work/folder"
+for to in pipe link folder; do
+  run 1 export -m "$model" --to f16 -o "$work/$to" --force && says "$err" "$to: cannot be written: it is a" && one_sentence
+  run 1 study -m "$model" -d "$docs/mine.md" -c 1 --chunk-min 60 --chunk-max 120 --out "$work/$to"
+  says "$err" "$to: cannot be written: it is a" && one_sentence
+done
+[ -p "$work/pipe" ] && [ -L "$work/link" ] && [ -d "$work/folder" ] || fail "replaced: $(ls -l "$work")"
+cp "$model" "$work/m.gguf"
+cp "$docs/mine.md" "$work/mine.md"
+for to in m.gguf mine.md; do
+  run 2 study -m "$work/m.gguf" -d "$work/mine.md" -c 1 --out "$work/$to" && says "$err" 'itself' && one_sentence
+done
+run 0 train "$work/fleet" -m "$model" -d "$work/mine.md" --p 32 --rounds 0 --heldout 0 --embed-chunk 100 -q
+cp -R "$work/fleet" "$work/before"
+cart=$(ls "$work/fleet"/doc-000.g*.safetensors)
+printf '{"question": "Who?", "value": "x", "document": "mine"}\n' >"$work/q.jsonl"
+for to in "$cart" "$work/m.gguf"; do
+  run 2 export -m "$work/m.gguf" --to llama-state -o "$to" -f "$cart" && says "$err" 'itself' && one_sentence
+done
+for to in "$cart" "$work/fleet/fleet.json"; do
+  run 2 export --to archive -o "$to" -f "$work/fleet" && says "$err" 'of the fleet' && one_sentence
+  run 2 eval "$work/fleet" -Q "$work/q.jsonl" --html "$to" && says "$err" 'of the fleet' && one_sentence
+done
+run 2 eval "$work/fleet" -Q "$work/q.jsonl" --html "$work/q.jsonl" && says "$err" 'itself' && one_sentence
+cp "$tiny/ids40.txt" "$work/ids.txt"
+run 2 gate logits -m "$work/m.gguf" --ids "$work/ids.txt" --write "$work/ids.txt" && says "$err" 'itself' && one_sentence
+same "$work/m.gguf" "$model"
+same "$work/mine.md" "$docs/mine.md"
+same "$work/ids.txt" "$tiny/ids40.txt"
+for f in "$work/before"/*; do same "$f" "$work/fleet/${f##*/}"; done
+rm -r "$work/pipe" "$work/link"
 run 4 export -m "$docs/mine.md" --to f16 -o "$work/x.gguf" && one_sentence
 head -c 300000 "$model" >"$work/cut.gguf"
 run 4 export -m "$work/cut.gguf" --to f16 -o "$work/x.gguf" && one_sentence

@@ -141,6 +141,17 @@ run 0 train "$work/none" -m "$model" -d "$work/docs/mine.md" $small --max-a 1 --
 says "$err" 'round 1/1  no conversation came out'
 says "$err" 'nothing was learned.*--max-a'
 
+# A fleet's own files never become documents.
+mkdir "$work/notes"
+cp "$docs/mine.md" "$work/notes/"
+# shellcheck disable=SC2086
+{
+run 2 train "$work/notes" -m "$model" -d "$work/notes/" $small && says "$err" "fleet's folder" && one_sentence
+run 0 train "$work/notes/fleet" -m "$model" -d "$work/notes" -R $small --rounds 0 -q
+run 0 train "$work/notes/fleet" --resume -d "$work/notes" -R $small --rounds 0 --json
+says "$out" 'mine\.md' && ! grep -q 'jsonl\|fleet\.json' "$out" || fail "documents: $(cat "$out")"
+}
+
 # A folder without a fleet, or none: said before anything about its model.
 mkdir "$work/nothing"
 for c in ask chat serve index; do
