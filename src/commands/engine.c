@@ -21,6 +21,21 @@ const opt_spec engine_options[] = {
   { 0 }
 };
 
+/* The template as asked for, else as the fleet's last run had it, else what the file says. */
+static int choose_template(fl_template *out, const engine_args *a, const char *fleet, fl_err *err) {
+  if (a->chat_template > 0) {
+    const char *name = template_names[a->chat_template];
+    return fl_template_by_name(out, name)
+               ? FL_OK
+               : fl_fail(err, FL_EUSAGE, "--template %s: unknown", name);
+  }
+  char *kept = fleet ? fleet_dir_last_run(fleet, "template") : NULL;
+  fl_template was;
+  if (kept && fl_template_by_name(&was, kept)) *out = was;
+  fl_free(kept);
+  return FL_OK;
+}
+
 int engine_open(engine *out, const engine_args *a, const char *fleet, fl_err *err) {
   char *path = NULL;
   engine e = { 0 };
@@ -34,9 +49,7 @@ int engine_open(engine *out, const engine_args *a, const char *fleet, fl_err *er
     rc = fl_fail(err, FL_EUSAGE, "--model FILE is needed");
   }
   fl_model_options opt = { .pack_experts = a->experts == 1 };
-  if (rc == FL_OK && a->chat_template > 0 &&
-      !fl_template_by_name(&opt.force_template, template_names[a->chat_template]))
-    rc = fl_fail(err, FL_EUSAGE, "--template %s: unknown", template_names[a->chat_template]);
+  if (rc == FL_OK) rc = choose_template(&opt.force_template, a, fleet, err);
   if (rc == FL_OK) rc = fl_team_new(&e.team, (unsigned)a->threads, err);
   if (rc == FL_OK) rc = fl_model_open(&e.model, path, &opt, e.team, err);
   fl_free(path);

@@ -9,7 +9,7 @@
 typedef struct engine_args {
   const char *model;  /* NULL: from the fleet's manifest, where there is a fleet */
   size_t threads;     /* 0: the cores available */
-  int chat_template;  /* index in the choices; 0: recognised from the file */
+  int chat_template;  /* index in the choices; 0: as the last run had it, or from the file */
   int experts;        /* 0: used in the mapping, 1: packed */
 } engine_args;
 

@@ -55,6 +55,7 @@ void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total) {
   fl_free(path);
   fl_event_str(&e, "model_name", fl_model_name(f->model));
   fl_event_str(&e, "model_hash", fl_model_hash(f->model));
+  fl_event_str(&e, "template", fl_template_name(fl_model_template(f->model)));
   fl_event_str(&e, "fleet", f->dir);
   fl_event_int(&e, "threads", (int64_t)fl_team_size(f->team));
   fl_event_int(&e, "ranks", (int64_t)fl_dist_count(f->dist));

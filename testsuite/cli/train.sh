@@ -94,4 +94,13 @@ run 0 info "$work/two" --json && says "$out" 'library\.md'
 run 0 train "$work/one" -m "$model" -d "$docs" --merge all --p 48 --rounds 1 --heldout 0 --chunk-min 60 --chunk-max 120 --embed-chunk 100
 run 0 ask "$work/one" "$question" --json && says "$out" '"name": "all"'
 run 0 train "$work/one" --resume --rounds 1
+# A template that was named stays with the fleet.
+run 0 train "$work/plain" -m "$model" -d "$docs/mine.md" --template plain --p 32 --rounds 0 --heldout 0 -q
+run 0 train "$work/plain" --resume --rounds 0 -q
+run 0 ask "$work/plain" 'Who?' -n 8 -q && cp "$out" "$work/answer"
+run 0 ask "$work/plain" 'Who?' -n 8 -q --template plain && same "$out" "$work/answer"
+run 0 ask "$work/plain" 'Who?' -n 8 -q --template chatml
+checks=$((checks + 1))
+[ "$(grep -c '"ev":"run".*"template":"plain"' "$work/plain/events.jsonl")" -eq 2 ] ||
+  fail "the template was not kept: $(grep -o '"template":"[a-z]*"' "$work/plain/events.jsonl")"
 finish
