@@ -17,6 +17,12 @@ Suite *suite_fleet(void);
 Suite *suite_resume(void);
 Suite *suite_ranks(void);
 
+#ifdef __SANITIZE_THREAD__
+/* The children that are killed make threads of their own, which it refuses after a fork by default. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "die_after_fork=0"; }
+#endif
+
 int main(void) {
   static suite_fn *const fns[] = { suite_options,   suite_rotate,    suite_visibility,
                                    suite_coverage,  suite_manifest,  suite_commit,
