@@ -19,7 +19,7 @@ typedef struct bench_args {
   opt_list only, peer;
   size_t reps, doc_rows;
   bool checkpoint;
-  const char *llama_bench, *torch_step;
+  const char *llama_bench, *torch_step, *out, *note;
 } bench_args;
 
 typedef struct bench {

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/fs.h"
 #include "commands/bench.h"
 #include "commands/report.h"
 #include "commands/signals.h"
@@ -32,6 +34,10 @@ static const opt_spec specs[] = {
     .offset = offsetof(bench_args, llama_bench), .help = "llama.cpp's program" },
   { .name = "torch-step", .type = OPT_TEXT, .meta = "FILE",
     .offset = offsetof(bench_args, torch_step), .help = "the script that torch runs" },
+  { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "FILE",
+    .offset = offsetof(bench_args, out), .help = "write the result as JSON here too" },
+  { .name = "note", .type = OPT_TEXT, .meta = "TEXT", .offset = offsetof(bench_args, note),
+    .help = "the circumstances, kept in the result" },
   { 0 }
 };
 static const opt_group groups[] = {
@@ -128,14 +134,27 @@ static int check_names(const bench_args *a, fl_err *err) {
   return FL_OK;
 }
 
-static int print_json(bench *b, fl_err *err) {
+static fl_json *result_of(bench *b) {
   fl_json *out = fl_json_object();
+  fl_json_set_str(out, "program", PACKAGE_STRING);
   fl_json_set_str(out, "model", b->args->engine.model);
   fl_json_set_str(out, "model_hash", fl_model_hash(b->engine.model));
   fl_json_set(out, "machine", bench_machine_json(b));
+  if (b->args->note) fl_json_set_str(out, "note", b->args->note);
   fl_json_set(out, "figures", b->rows);
   b->rows = NULL;
-  int rc = report_print(out, true, err);
+  return out;
+}
+
+static int put_result(bench *b, fl_err *err) {
+  fl_buf text = { 0 };
+  fl_json *out = result_of(b);
+  int rc = b->args->common.json ? report_print(out, true, err) : FL_OK;
+  fl_json_print(&text, out, true);
+  fl_buf_puts(&text, "\n");
+  if (rc == FL_OK && text.oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory");
+  if (rc == FL_OK && b->args->out) rc = fl_fs_replace(b->args->out, text.data, text.len, err);
+  fl_buf_release(&text);
   fl_json_free(out);
   return rc;
 }
@@ -157,7 +176,7 @@ static int run(const opt_parsed *p, fl_err *err) {
     if (signals_poll(NULL) != FL_OK) rc = fl_fail(err, FL_EINTR, "stopped");
     else rc = q->run(&b, err);
   }
-  if (rc == FL_OK && a->common.json) rc = print_json(&b, err);
+  if (rc == FL_OK) rc = put_result(&b, err);
   fl_json_free(b.rows);
   engine_close(&b.engine);
   return rc;

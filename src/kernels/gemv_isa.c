@@ -327,9 +327,22 @@ static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
   }
 }
 
+static void few_widened(size_t m, size_t k, const float *x, size_t ldx, const float *b, size_t nr,
+                        float *c, size_t ldc, bool add) {
+  block one = { .form = fl_panel_form_of(FL_F32), .P = 1, .G = nr / VF, .panel = (const uint8_t *)b,
+                .k1 = k, .ldx = ldx, .ldy = ldc, .add = add, .ahead = (const uint8_t *)b };
+  for (size_t r = 0; r < m; r += one.R) {
+    one.R = pass_rows(m - r, one.G);
+    one.x = x + r * ldx;
+    one.y = c + r * ldc;
+    few_f32(&one);
+  }
+}
+
 const struct fl_gemv_ops FL_ISA_TABLE(fl_gemv_ops) = {
   .widen = widen,
   .transpose = transpose,
   .few_fits = fits,
+  .few_widened = few_widened,
   .few = few,
 };

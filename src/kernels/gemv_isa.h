@@ -30,6 +30,9 @@ struct fl_gemv_ops {
                     size_t n_cols);
   /* Whether `few` has a route for panels of this width. */
   bool (*few_fits)(size_t nr);
+  /* c [m, nr] (+)= x [m, k] . b, b [k][nr] as widened; nr fits, k <= FL_KC, m <= FL_FEW_ROWS. */
+  void (*few_widened)(size_t m, size_t k, const float *x, size_t ldx, const float *b, size_t nr,
+                      float *c, size_t ldc, bool add);
   /* Outputs of panels [p0, p1). buf: FL_FEW_BUF floats. */
   void (*few)(const fl_few *f, size_t p0, size_t p1, float *buf);
 };

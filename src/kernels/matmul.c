@@ -7,11 +7,16 @@
 #include "kernels/gemv_isa.h"
 #include "kernels/nest.h"
 
-static void fill_panel(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
-                       size_t len) {
+/* A panel of f32 is what the micro-kernel reads. */
+static const float *fill_panel(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
+                               size_t len) {
   (void)tmp;
   const fl_panels *w = nest->w;
-  w->kern->gemv->widen(w, out, w->kern->ukr.packnr, nest->first + unit, k0, len);
+  const size_t ld = w->kern->ukr.packnr;
+  if (w->data && w->form->kind == FL_PANEL_F32 && ld == w->nr)
+    return (const float *)(const void *)fl_panel_base(w, nest->first + unit) + k0 * ld;
+  w->kern->gemv->widen(w, out, ld, nest->first + unit, k0, len);
+  return out;
 }
 
 static void ahead_panel(const fl_nest *nest, size_t unit, size_t k0, size_t share, size_t shares) {

@@ -9,8 +9,8 @@
 #include "kernels/matmul.h"
 #include "kernels/nest.h"
 
-static void fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
-                        size_t len) {
+static const float *fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
+                                size_t len) {
   const fl_panels *w = nest->w;
   const struct fl_gemv_ops *ops = w->kern->gemv;
   const size_t nr = w->nr, ld = w->kern->ukr.packnr;
@@ -29,6 +29,7 @@ static void fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit
     }
     o += lanes;
   }
+  return out;
 }
 
 /* A share is some whole panels' pieces. */

@@ -3,24 +3,29 @@
  *   for chunks of rows (their tiles stay in the second-level cache)
  *     for chunks of k (bounds the packed copy)
  *       pack A | barrier
- *       for k-blocks of FL_KC, this thread's units of B    per unit in ascending k: order of the sums
- *         fill                                        (one block of B stays in the first-level cache)
- *         for column tiles, for row tiles: micro-kernel
+ *       until no units of B are left: a thread takes some
+ *         for k-blocks of FL_KC, those units               per unit in ascending k: order of the sums
+ *           fill                                      (one block of B stays in the first-level cache)
+ *           for column tiles, for row tiles: micro-kernel
  *       barrier
  *
- * A tile of C that sticks out of the matrix goes through a whole tile beside it. Threads own columns
- * (and rows, where there are fewer units than threads), so no element is written by two.
+ * A tile of C that sticks out of the matrix goes through a whole tile beside it; rows that do not
+ * fill a tile take the route of few rows instead, which has the same bits. Threads take columns as
+ * they come to need them (rows are parted where there are fewer units than threads), so a thread
+ * that another program slows down does not hold up the others, and no element is written by two.
  */
 #include "kernels/nest.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "kernels/gemv_isa.h"
 
 enum {
-  ROWS_CHUNK = 192,
-  CACHED_FLOATS = ROWS_CHUNK * FL_KC, /* 192 KiB */
+  ROWS_CHUNK = 264,
+  CACHED_FLOATS = ROWS_CHUNK * FL_KC, /* 264 KiB */
+  UNITS_MOST = 8,           /* that a thread takes at a time: C's part of them stays in cache too */
   K_CHUNK = 16 * FL_KC,
   SMALL_PRODUCT = 1 << 16   /* multiply-adds, some microseconds of work */
 };
@@ -32,6 +37,15 @@ static size_t b_tile(const fl_ukr *u) { return u->packnr * FL_KC; }
 static size_t c_tile(const fl_ukr *u) { return u->mr * u->nr; }
 
 static size_t round_line(size_t floats) { return (floats + 15) / 16 * 16; }
+
+/* Rows that do not fill a tile, and a whole tile with them where that makes two passes of few rows
+ * instead of two nearly empty tiles. */
+static size_t rest_of(const fl_nest *nest, size_t rows) {
+  const fl_kernels *k = nest->w->kern;
+  if (!k->few_rows_exact || k->ukr.packnr != k->ukr.nr) return 0;
+  const size_t rest = rows % k->ukr.mr;
+  return rest > 0 && rest <= k->ukr.mr / 2 && rows > k->ukr.mr ? rest + k->ukr.mr : rest;
+}
 
 /* Rows are cut evenly into as few chunks as fit. */
 static size_t chunk_rows(const fl_ukr *u, size_t m) {
@@ -48,7 +62,7 @@ static size_t a_floats(const fl_nest *nest, size_t m) {
 
 static size_t thread_floats(const fl_nest *nest) {
   const fl_ukr *u = &nest->w->kern->ukr;
-  return nest->unit_tiles * b_tile(u) + round_line(nest->tmp_floats) + round_line(c_tile(u));
+  return nest->unit_tiles * b_tile(u) + round_line(nest->tmp_floats) + round_line(2 * c_tile(u));
 }
 
 size_t fl_nest_scratch(const fl_nest *nest, unsigned n_threads, size_t m) {
@@ -68,40 +82,65 @@ typedef struct run {
   fl_team *team;
   float *a;      /* packed: [k-block][row tile][FL_KC][packmr] */
   float *thread; /* thread_floats per rank */
+  size_t n_units;
+  atomic_size_t next; /* unit that nobody has taken */
 } run;
 
-/* What one rank computes in a chunk. */
+/* Rows and inputs of a chunk, and the tiles of the rows: whole ones, and one of the `rest` rows. */
+typedef struct chunk {
+  size_t row0, rows, k0, len;
+  size_t whole, rest;
+} chunk;
+
+static chunk chunk_of(const fl_nest *nest, size_t row0, size_t rows, size_t k0) {
+  const fl_ukr *u = &nest->w->kern->ukr;
+  const size_t left = nest->k_total - k0, rest = rest_of(nest, rows);
+  return (chunk){ .row0 = row0, .rows = rows, .k0 = k0, .len = left < K_CHUNK ? left : K_CHUNK,
+                  .whole = tiles_of(u, rows - rest), .rest = rest };
+}
+
+/* What one rank computes at a time. */
 typedef struct share {
   size_t unit0, unit1, tile0, tile1;
 } share;
 
-static share share_of(const fl_nest *nest, size_t tiles, unsigned rank, unsigned n_ranks) {
-  const fl_ukr *u = &nest->w->kern->ukr;
-  size_t width = nest->unit_tiles * u->nr;
-  size_t units = (nest->n + width - 1) / width;
-  unsigned across = units < n_ranks ? (unsigned)units : n_ranks, down = n_ranks / across;
+/* Fewer units than ranks: they are parted by rows, without taking turns. */
+static share share_of(const run *r, size_t tiles, unsigned rank, unsigned n_ranks) {
+  const unsigned across = (unsigned)r->n_units, down = n_ranks / across;
   share s = { 0 };
   if (rank >= across * down) return s;
-  fl_share(units, rank % across, across, &s.unit0, &s.unit1);
+  fl_share(r->n_units, rank % across, across, &s.unit0, &s.unit1);
   fl_share(tiles, rank / across, down, &s.tile0, &s.tile1);
   return s;
 }
 
-/* Rows [row0, row0 + rows) by k in [k0, k0 + len) into packed tiles, this rank's part of them. */
-static void pack_rows(const run *r, size_t row0, size_t rows, size_t k0, size_t len, unsigned rank,
-                      unsigned n_ranks) {
+/* The next units for this rank, fewer towards the end; none left: an empty share. */
+static share take(run *r, size_t tiles, unsigned n_ranks) {
+  size_t first = atomic_load_explicit(&r->next, memory_order_relaxed), n;
+  do {
+    const size_t left = first < r->n_units ? r->n_units - first : 0;
+    n = left / (2 * n_ranks);
+    n = n > UNITS_MOST ? UNITS_MOST : n > 0 ? n : left > 0;
+  } while (!atomic_compare_exchange_weak_explicit(&r->next, &first, first + n, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  return (share){ first, first + n, 0, tiles };
+}
+
+/* The whole tiles of a chunk, this rank's part of them. */
+static void pack_rows(const run *r, const chunk *c, unsigned rank, unsigned n_ranks) {
   const fl_nest *nest = r->nest;
   const fl_ukr *u = &nest->w->kern->ukr;
-  size_t tiles = tiles_of(u, rows), blocks = (len + FL_KC - 1) / FL_KC, first, end;
-  fl_share(tiles * blocks, rank, n_ranks, &first, &end);
+  size_t blocks = (c->len + FL_KC - 1) / FL_KC, first, end;
+  fl_share(c->whole * blocks, rank, n_ranks, &first, &end);
   for (size_t i = first; i < end; i++) {
     float *to = r->a + i * a_tile(u);
-    size_t row = i % tiles * u->mr, k = i / tiles * FL_KC;
-    size_t n_rows = rows - row < u->mr ? rows - row : u->mr;
-    size_t n_k = len - k < FL_KC ? len - k : FL_KC;
+    size_t row = i % c->whole * u->mr, k = i / c->whole * FL_KC;
+    size_t n_rows = c->rows - row < u->mr ? c->rows - row : u->mr;
+    size_t n_k = c->len - k < FL_KC ? c->len - k : FL_KC;
     if (n_rows < u->packmr) memset(to, 0, n_k * u->packmr * sizeof *to);
-    nest->w->kern->gemv->transpose(to, u->packmr, nest->a + (row0 + row) * nest->lda + k0 + k,
-                                   nest->lda, n_rows, n_k);
+    nest->w->kern->gemv->transpose(to, u->packmr,
+                                   nest->a + (c->row0 + row) * nest->lda + c->k0 + k, nest->lda,
+                                   n_rows, n_k);
   }
 }
 
@@ -122,29 +161,50 @@ static void tile(const fl_ukr *u, size_t len, const float *a, const float *b, fl
     }
 }
 
+/* The rows that fill no tile, against one column tile; x their inputs. */
+static void rest_rows(const fl_nest *nest, size_t rows, size_t len, const float *x, const float *b,
+                      float *c, size_t cols, bool add, float *beside) {
+  const size_t nr = nest->w->kern->ukr.nr;
+  const bool whole = cols >= nr;
+  nest->w->kern->gemv->few_widened(rows, len, x, nest->lda, b, nr, whole ? c : beside,
+                                   whole ? nest->ldc : nr, whole && add);
+  for (size_t i = 0; !whole && i < rows; i++)
+    for (size_t j = 0; j < cols; j++) {
+      float v = beside[i * nr + j];
+      c[i * nest->ldc + j] = add ? c[i * nest->ldc + j] + v : v;
+    }
+}
+
 /* The unit and the k at which the block after this one begins. */
 typedef struct coming {
   size_t unit, k0;
 } coming;
 
-/* One k-block of one unit, all of this rank's row tiles of the chunk. The next block's weights are
- * asked for meanwhile, a part with every tile: reading them costs memory's time otherwise. */
-static void unit_block(const run *r, const share *s, size_t unit, size_t row0, size_t rows,
-                       size_t k0, size_t len, const float *a, coming next, float *space) {
+/* One k-block (at `k` of the chunk) of one unit, all of this rank's row tiles. The next block's
+ * weights are asked for meanwhile, a part with every tile: reading them costs memory's time
+ * otherwise. */
+static void unit_block(const run *r, const chunk *c, const share *s, size_t unit, size_t k,
+                       coming next, float *space) {
   const fl_nest *nest = r->nest;
   const fl_ukr *u = &nest->w->kern->ukr;
-  float *b = space, *tmp = b + nest->unit_tiles * b_tile(u);
-  float *whole = tmp + round_line(nest->tmp_floats);
-  const size_t n_tiles = s->tile1 - s->tile0;
-  nest->fill(nest, b, tmp, unit, k0, len);
+  float *tmp = space + nest->unit_tiles * b_tile(u), *beside = tmp + round_line(nest->tmp_floats);
+  const size_t n_tiles = s->tile1 - s->tile0, len = c->len - k < FL_KC ? c->len - k : FL_KC;
+  const float *a = r->a + k / FL_KC * c->whole * a_tile(u);
+  const float *x = nest->a + c->row0 * nest->lda + c->k0 + k;
+  const float *b = nest->fill(nest, space, tmp, unit, c->k0 + k, len);
+  const bool add = nest->add || c->k0 + k > 0;
   for (size_t j = 0; j < nest->unit_tiles; j++) {
-    size_t col = (unit * nest->unit_tiles + j) * u->nr;
+    const size_t col = (unit * nest->unit_tiles + j) * u->nr;
     if (col >= nest->n) break;
     for (size_t t = s->tile0; t < s->tile1; t++) {
-      size_t row = t * u->mr;
+      const size_t row = t * u->mr, cols = nest->n - col;
+      float *to = nest->c + (c->row0 + row) * nest->ldc + col;
       nest->ahead(nest, next.unit, next.k0, j * n_tiles + t - s->tile0, nest->unit_tiles * n_tiles);
-      tile(u, len, a + t * a_tile(u), b + j * b_tile(u), nest->c + (row0 + row) * nest->ldc + col,
-           nest->ldc, rows - row, nest->n - col, nest->add || k0 > 0, whole);
+      if (t < c->whole)
+        tile(u, len, a + t * a_tile(u), b + j * b_tile(u), to, nest->ldc, c->rows - row, cols, add,
+             beside);
+      else
+        rest_rows(nest, c->rest, len, x + row * nest->lda, b + j * b_tile(u), to, cols, add, beside);
     }
   }
 }
@@ -152,49 +212,60 @@ static void unit_block(const run *r, const share *s, size_t unit, size_t row0, s
 /* k-blocks that are taken one after another of the same unit: as many as keep the packed rows in the
  * second-level cache. The order of the sums is the same. */
 static size_t blocks_at_once(const fl_nest *nest, size_t block_floats) {
-  size_t n = CACHED_FLOATS / block_floats;
+  size_t n = block_floats > 0 ? CACHED_FLOATS / block_floats : 1;
   return nest->along_k && n > 1 ? n : 1;
 }
 
-static void run_chunk(const run *r, const share *s, size_t row0, size_t rows, size_t k0, size_t len,
-                      float *space) {
+static void run_share(const run *r, const chunk *c, const share *s, float *space) {
   const fl_ukr *u = &r->nest->w->kern->ukr;
-  const size_t block_floats = tiles_of(u, rows) * a_tile(u);
-  const size_t step = blocks_at_once(r->nest, block_floats) * FL_KC;
-  for (size_t from = 0; from < len; from += step) {
-    const size_t end = len - from < step ? len : from + step;
+  const size_t step = blocks_at_once(r->nest, (c->whole + 1) * a_tile(u)) * FL_KC;
+  for (size_t from = 0; from < c->len; from += step) {
+    const size_t end = c->len - from < step ? c->len : from + step;
     for (size_t unit = s->unit0; unit < s->unit1; unit++)
       for (size_t k = from; k < end; k += FL_KC) {
-        coming next = { unit, k0 + k + FL_KC };
-        if (k + FL_KC >= end) next = (coming){ unit + 1, k0 + from };
-        if (next.unit == s->unit1) next = (coming){ s->unit0, k0 + end };
-        unit_block(r, s, unit, row0, rows, k0 + k, len - k < FL_KC ? len - k : FL_KC,
-                   r->a + k / FL_KC * block_floats, next, space);
+        coming next = { unit, c->k0 + k + FL_KC };
+        if (k + FL_KC >= end) next = (coming){ unit + 1, c->k0 + from };
+        if (next.unit == s->unit1) next = (coming){ s->unit0, c->k0 + end };
+        if (next.k0 >= c->k0 + c->len) /* what this rank is likely to take next */
+          next = (coming){ atomic_load_explicit(&r->next, memory_order_relaxed), c->k0 };
+        unit_block(r, c, s, unit, k, next, space);
       }
   }
 }
 
+static void run_chunk(run *r, const chunk *c, unsigned rank, unsigned n_ranks, float *space) {
+  const size_t tiles = c->whole + (c->rest > 0);
+  if (r->n_units < n_ranks) {
+    const share s = share_of(r, tiles, rank, n_ranks);
+    run_share(r, c, &s, space);
+    return;
+  }
+  for (share s = take(r, tiles, n_ranks); s.unit0 < s.unit1; s = take(r, tiles, n_ranks))
+    run_share(r, c, &s, space);
+}
+
 static void run_rank(void *ctx, unsigned rank, unsigned n_ranks) {
-  const run *r = ctx;
+  run *r = ctx;
   const fl_nest *nest = r->nest;
   const fl_ukr *u = &nest->w->kern->ukr;
   float *space = r->thread + rank * thread_floats(nest);
-  size_t chunk = chunk_rows(u, nest->m);
-  for (size_t row0 = 0; row0 < nest->m; row0 += chunk) {
-    size_t rows = nest->m - row0 < chunk ? nest->m - row0 : chunk;
-    share s = share_of(nest, tiles_of(u, rows), rank, n_ranks);
+  const size_t most = chunk_rows(u, nest->m);
+  for (size_t row0 = 0; row0 < nest->m; row0 += most) {
+    const size_t rows = nest->m - row0 < most ? nest->m - row0 : most;
     for (size_t k0 = 0; k0 < nest->k_total; k0 += K_CHUNK) {
-      size_t len = nest->k_total - k0 < K_CHUNK ? nest->k_total - k0 : K_CHUNK;
-      pack_rows(r, row0, rows, k0, len, rank, n_ranks);
+      const chunk c = chunk_of(nest, row0, rows, k0);
+      if (rank == 0) atomic_store_explicit(&r->next, 0, memory_order_relaxed);
+      pack_rows(r, &c, rank, n_ranks);
       fl_team_barrier(r->team);
-      run_chunk(r, &s, row0, rows, k0, len, space);
+      run_chunk(r, &c, rank, n_ranks, space);
       fl_team_barrier(r->team);
     }
   }
 }
 
 void fl_nest_run(const fl_nest *nest, fl_team *team, void *scratch) {
-  run r = { .nest = nest, .team = team, .a = scratch };
+  const size_t width = nest->unit_tiles * nest->w->kern->ukr.nr;
+  run r = { .nest = nest, .team = team, .a = scratch, .n_units = (nest->n + width - 1) / width };
   r.thread = r.a + a_floats(nest, nest->m);
   fl_team_run(team, run_rank, &r);
 }

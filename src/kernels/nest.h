@@ -11,9 +11,10 @@
 
 typedef struct fl_nest fl_nest;
 
-/* Fills out, unit_tiles blocks of [FL_KC][packnr], with unit `unit` of B at k in [k0, k0 + len). */
-typedef void fl_nest_fill(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
-                          size_t len);
+/* Fills out, unit_tiles blocks of [FL_KC][packnr], with unit `unit` of B at k in [k0, k0 + len), and
+ * returns it; or returns where the same lies already. */
+typedef const float *fl_nest_fill(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
+                                  size_t len);
 
 /* Asks memory for part `share` of `shares` of what that fill will read. */
 typedef void fl_nest_ahead(const fl_nest *nest, size_t unit, size_t k0, size_t share,

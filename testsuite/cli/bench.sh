@@ -7,6 +7,11 @@ run 0 bench "$model" --reps 1 --only decode --only step --json
 for word in '"cpu"' '"kernels"' '"eight streams"' '"one stream, weights"' '"optimizer"' '"of_peak"'; do
   says "$out" "$word"
 done
+run 0 bench "$model" --reps 1 --only prefill --out "$work/bench.json" --note 'an idle machine'
+says "$out" '^prefill '
+for word in '"program"' '"cpu"' '"note": "an idle machine"' '"128 tokens"'; do
+  says "$work/bench.json" "$word"
+done
 run 0 bench "$model" --reps 1 --only first-token --document 512
 says "$out" '^first-token .* in context [0-9.e-]+, ratio [0-9.]+$'
 run 2 bench "$model" --only speed
