@@ -30,17 +30,20 @@ static fl_nest forward_nest(const fl_panels *w) {
                     .unit_tiles = 1, .along_k = true };
 }
 
+/* Panels that a thread takes at a time: whole groups of those that are in flight together. */
+enum { FEW_GRAIN = 4, FEW_MOST = 32 };
+
 typedef struct few_job {
   fl_few f;
   size_t p0, p1;
   float *buf; /* FL_FEW_BUF per rank */
+  atomic_size_t next;
 } few_job;
 
 static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
-  const few_job *job = ctx;
+  few_job *job = ctx;
   size_t first, end;
-  fl_share(job->p1 - job->p0, rank, n_ranks, &first, &end);
-  if (first < end)
+  while (fl_take(&job->next, job->p1 - job->p0, FEW_GRAIN, FEW_MOST, n_ranks, &first, &end))
     job->f.w->kern->gemv->few(&job->f, job->p0 + first, job->p0 + end,
                               job->buf + rank * (size_t)FL_FEW_BUF);
 }

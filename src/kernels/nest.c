@@ -16,7 +16,6 @@
  */
 #include "kernels/nest.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -77,6 +76,21 @@ fl_team *fl_team_for(fl_team *team, size_t m, size_t n, size_t k) {
   return m * n < SMALL_PRODUCT / k ? NULL : team;
 }
 
+bool fl_take(atomic_size_t *next, size_t n, size_t grain, size_t most, unsigned n_ranks, size_t *first,
+             size_t *end) {
+  size_t at = atomic_load_explicit(next, memory_order_relaxed), want;
+  do {
+    if (at >= n) return false;
+    want = n_ranks == 1 ? most : (n - at) / (2 * n_ranks) / grain * grain;
+    want = want > most ? most : want > grain ? want : grain;
+    if (want > n - at) want = n - at;
+  } while (!atomic_compare_exchange_weak_explicit(next, &at, at + want, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  *first = at;
+  *end = at + want;
+  return true;
+}
+
 typedef struct run {
   const fl_nest *nest;
   fl_team *team;
@@ -112,18 +126,6 @@ static share share_of(const run *r, size_t tiles, unsigned rank, unsigned n_rank
   fl_share(r->n_units, rank % across, across, &s.unit0, &s.unit1);
   fl_share(tiles, rank / across, down, &s.tile0, &s.tile1);
   return s;
-}
-
-/* The next units for this rank, fewer towards the end; none left: an empty share. */
-static share take(run *r, size_t tiles, unsigned n_ranks) {
-  size_t first = atomic_load_explicit(&r->next, memory_order_relaxed), n;
-  do {
-    const size_t left = first < r->n_units ? r->n_units - first : 0;
-    n = left / (2 * n_ranks);
-    n = n > UNITS_MOST ? UNITS_MOST : n > 0 ? n : left > 0;
-  } while (!atomic_compare_exchange_weak_explicit(&r->next, &first, first + n, memory_order_relaxed,
-                                                  memory_order_relaxed));
-  return (share){ first, first + n, 0, tiles };
 }
 
 /* The whole tiles of a chunk, this rank's part of them. */
@@ -240,7 +242,8 @@ static void run_chunk(run *r, const chunk *c, unsigned rank, unsigned n_ranks, f
     run_share(r, c, &s, space);
     return;
   }
-  for (share s = take(r, tiles, n_ranks); s.unit0 < s.unit1; s = take(r, tiles, n_ranks))
+  share s = { .tile1 = tiles };
+  while (fl_take(&r->next, r->n_units, 1, UNITS_MOST, n_ranks, &s.unit0, &s.unit1))
     run_share(r, c, &s, space);
 }
 

@@ -7,6 +7,9 @@
 #ifndef FL_KERNELS_NEST_H
 #define FL_KERNELS_NEST_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "kernels/panel.h"
 
 typedef struct fl_nest fl_nest;
@@ -44,6 +47,11 @@ void fl_nest_run(const fl_nest *nest, fl_team *team, void *scratch);
 fl_nest fl_matmul_dx_nest(const fl_panels *w);
 /* Counts the product of m rows with n of the outputs as the team's work. */
 void fl_nest_count(const fl_panels *w, fl_team *team, size_t m, size_t n);
+
+/* Takes the next of n pieces of work for one of n_ranks: whole grains, fewer towards the end, at most
+ * `most`. *next counts what is taken, from 0; false: none left. */
+bool fl_take(atomic_size_t *next, size_t n, size_t grain, size_t most, unsigned n_ranks, size_t *first,
+             size_t *end);
 
 /* `team`, or NULL where the product is so small that waking the team takes longer than it saves. */
 fl_team *fl_team_for(fl_team *team, size_t m, size_t n, size_t k);
