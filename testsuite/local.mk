@@ -22,8 +22,8 @@ include $(srcdir)/testsuite/tui.mk
 
 # Long tests, apart from `check`; 77 says that what a test needs is not there.
 long_tests = testsuite/long/memory.sh testsuite/long/kills.sh testsuite/long/sweep.sh \
-	testsuite/long/load.sh testsuite/peers/fucina.sh
-EXTRA_DIST += $(long_tests)
+	testsuite/long/load.sh testsuite/peers/fucina.sh testsuite/peers/torch_cartridge.sh
+EXTRA_DIST += $(long_tests) testsuite/peers/torch_cartridge.py
 .PHONY: check-long
 check-long: all
 	@status=0; for t in $(long_tests); do \

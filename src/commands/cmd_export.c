@@ -7,8 +7,9 @@
 #include "commands/report.h"
 #include "commands/signals.h"
 
-enum { LLAMA_STATE = 4, ARCHIVE };
-static const char *const kinds[] = { "f32", "f16", "bf16", "q8_0", "llama-state", "archive", NULL };
+enum { LLAMA_STATE = 4, TORCH, ARCHIVE };
+static const char *const kinds[] = { "f32", "f16", "bf16", "q8_0", "llama-state", "torch",
+                                     "archive", NULL };
 static const char *const kv_names[] = { "f16", "f32", NULL };
 
 static const opt_spec specs[] = {
@@ -61,6 +62,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   signals_catch();
   if (a->to == ARCHIVE) rc = export_archive(out, a, err);
   else if (a->to == LLAMA_STATE) rc = export_state(out, a, err);
+  else if (a->to == TORCH) rc = export_torch(out, a, err);
   else rc = export_model(out, a, kinds[a->to], err);
   if (rc == FL_OK && (!a->common.quiet || a->common.json))
     rc = report_print(out, a->common.json, err);
@@ -71,7 +73,7 @@ static int run(const opt_parsed *p, fl_err *err) {
 const command cmd_export = { .name = "export",
                              .operands = "[CARTRIDGE|FLEET]",
                              .summary = "Writes a model in another weight type, a cartridge for "
-                                        "llama.cpp, a fleet as one file",
+                                        "llama.cpp or torch, a fleet as one file",
                              .max_operands = 1,
                              .groups = groups,
                              .args_size = sizeof(export_args),

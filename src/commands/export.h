@@ -22,5 +22,7 @@ int export_model(fl_json *out, const export_args *a, const char *type, fl_err *e
 int export_archive(fl_json *out, const export_args *a, fl_err *err);
 /* The cartridge `source` of the model as a sequence state of llama.cpp. */
 int export_state(fl_json *out, const export_args *a, fl_err *err);
+/* The same as torch.save writes it, in the layout of HazyResearch/cartridges. */
+int export_torch(fl_json *out, const export_args *a, fl_err *err);
 
 #endif

@@ -35,7 +35,7 @@ flotilla_SOURCES = \
 	src/commands/eval_summary.c \
 	src/commands/eval_threshold.c \
 	src/commands/export.h src/commands/export_model.c \
-	src/commands/export_archive.c src/commands/export_state.c \
+	src/commands/export_archive.c src/commands/export_state.c src/commands/export_torch.c \
 	src/commands/fleet_dir.c src/commands/fleet_dir.h \
 	src/commands/gate.h src/commands/gate_util.c \
 	src/commands/gate_batch.c \

@@ -12,6 +12,15 @@ says "$out" '"converted": 8,'
 run 0 gate logits -m "$work/wide.gguf" --ids "$tiny/ids40.txt" \
   --ref "$tiny/gold/tiny-qwen3-k256-q4_k.hf.f32" --tol 1e-4
 
+# A cartridge as torch.save writes it; testsuite/peers/torch_cartridge.sh compares its values.
+run 0 train "$work/born" -m "$model" -d "$docs/mine.md" --p 24 --rounds 0 -q
+cart=$(ls "$work/born"/doc-000.*.safetensors)
+run 0 export -m "$model" --to torch -o "$work/a.pt" "$cart" && says "$out" '^rows +24$'
+run 0 export -m "$model" --to torch -o "$work/b.pt" "$cart" && same "$work/a.pt" "$work/b.pt"
+says "$work/a.pt" 'cartridge/data.pkl' && says "$work/a.pt" 'trainable_keys' && says "$work/a.pt" 'cartridge/version'
+run 4 export -m "$tiny/tiny-qwen3.gguf" --to torch -o "$work/x.gguf" "$cart" && one_sentence
+run 2 export -m "$model" --to torch -o "$work/x.gguf" && says "$err" 'cartridge' && one_sentence
+
 run 2 export -m "$model" --to f16 && says "$err" 'out' && one_sentence
 run 2 export -m "$model" -o "$work/x.gguf" && says "$err" '--to' && one_sentence
 run 2 export --to f16 -o "$work/x.gguf" && says "$err" '--model' && one_sentence
