@@ -3,11 +3,12 @@
 #include "commands/signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "base/err.h"
 
-static volatile sig_atomic_t stop_asked;
+static atomic_int stop_asked; /* a signal may come to any thread of a server */
 
 static void on_signal(int sig) {
   if (stop_asked) {
