@@ -50,7 +50,9 @@ static void *aligned_block(size_t n, size_t size, size_t align, size_t *rounded)
   size_t total;
   if (!fl_mul_size(n, size, &total) || total > PTRDIFF_MAX - FL_ALIGN || !admit()) return NULL;
   *rounded = total > 0 ? (total + FL_ALIGN - 1) / FL_ALIGN * FL_ALIGN : FL_ALIGN;
-  return aligned_alloc(*rounded < align ? FL_ALIGN : align, *rounded);
+  /* aligned_alloc() takes multiples of the alignment only. */
+  void *p = NULL;
+  return posix_memalign(&p, *rounded < align ? FL_ALIGN : align, *rounded) == 0 ? p : NULL;
 }
 
 /* Large blocks hold weights, which are read from end to end over and over: in huge pages, where the
