@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/fs.h"
 #include "commands/bench.h"
+#include "commands/output.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 
@@ -165,6 +166,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   int rc = check_names(a, err);
   if (rc == FL_OK && !a->engine.model)
     rc = fl_fail(err, FL_EUSAGE, "a model is needed: flotilla bench FILE.gguf");
+  if (rc == FL_OK) rc = output_apart("--out", a->out, a->engine.model, "the model", err);
   if (rc != FL_OK) return rc;
   bench b = { .args = a, .rows = fl_json_array() };
   signals_catch();

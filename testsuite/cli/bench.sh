@@ -14,6 +14,10 @@ for word in '"program"' '"cpu"' '"note": "an idle machine"' '"128 tokens"'; do
 done
 run 0 bench "$model" --reps 1 --only first-token --document 512
 says "$out" '^first-token .* in context [0-9.e-]+, ratio [0-9.]+$'
+cp "$model" "$work/model.gguf"
+run 2 bench "$work/model.gguf" --out "$work/model.gguf"
+says "$err" '--out'
+cmp -s "$model" "$work/model.gguf" || fail '--out has replaced the model'
 run 2 bench "$model" --only speed
 says "$err" '--only speed'
 run 2 bench "$model" --peer fast
