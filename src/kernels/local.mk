@@ -53,4 +53,5 @@ noinst_PROGRAMS += bench/bench_matmul
 bench_bench_matmul_SOURCES = bench/bench_matmul.c
 bench_bench_matmul_LDADD = $(KERNELS_LIBS) $(BASE_LIBS)
 EXTRA_DIST += bench/README bench/results/epyc-zen3-1-thread.json \
+	bench/results/epyc-zen3-1-thread-f16.json bench/results/epyc-zen3-1-thread-q8_0.json \
 	bench/results/epyc-zen3-2-threads.json
