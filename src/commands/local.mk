@@ -48,6 +48,7 @@ flotilla_SOURCES = \
 	src/commands/info_files.c \
 	src/commands/info_fleet.c \
 	src/commands/info_gguf.c \
+	src/commands/lost_file.c src/commands/lost_file.h \
 	src/commands/main.c \
 	src/commands/options.c src/commands/options.h \
 	src/commands/output.c src/commands/output.h \

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/command.h"
+#include "commands/lost_file.h"
 #include "edge/mpi.h"
 
 enum { LOG_NOTHING = -2 };
@@ -78,6 +79,7 @@ int main(int argc, char **argv) {
   fl_err err = { 0 };
   signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, with its message, */
   signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit of ulimit -f */
+  lost_file_catch();
   if (argc < 2)
     return fail(NULL, fl_fail(&err, FL_EUSAGE, "a command is needed; 'flotilla --help' lists them"),
                 &err);

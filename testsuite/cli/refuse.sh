@@ -101,6 +101,18 @@ says "$err" 'saved'
 run 0 info "$work/long" && says "$out" '^rounds +[1-9]'
 run 0 train "$work/long" --resume --rounds 1
 
+# A model that is cut short while it is in use: one sentence, and the fleet as it was saved.
+cp "$model" "$work/m.gguf"
+run 0 train "$work/lost" -m "$work/m.gguf" -d "$work/docs" --p 32 --rounds 0 --heldout 0 --embed-chunk 100
+"$FLOTILLA" train "$work/lost" --resume --rounds 3000 --chunk-min 60 --chunk-max 120 >"$out" 2>"$err" &
+pid=$!
+tail -n +1 -f --pid=$pid "$work/lost/events.jsonl" 2>/dev/null | grep -q -m1 '"ev":"round"'
+: >"$work/m.gguf"
+wait $pid
+[ $? -eq 4 ] || fail "a model that was cut short: $(tail -3 "$err")"
+says "$err" '/m\.gguf: was cut short' && one_sentence
+run 0 train "$work/lost" --resume --rounds 1 -m "$model"
+
 # Kept conversations: none, a part of a line, whole lines that are missing.
 # shellcheck disable=SC2086
 run 0 train "$work/kept2" -m "$model" -d "$work/docs/mine.md" $small --accum 3 --replay 2 --rounds 2 -q
