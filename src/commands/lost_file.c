@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,11 +53,14 @@ static bool find_path(char line[LINE], const char **path, uintptr_t address) {
   return *path != NULL;
 }
 
+static atomic_flag said = ATOMIC_FLAG_INIT; /* several threads may read the file at once */
+
 static void on_bus(int sig, siginfo_t *info, void *context) {
   char line[LINE];
   const char *path;
   (void)sig;
   (void)context;
+  while (atomic_flag_test_and_set(&said)) pause();
   put("flotilla: ");
   put(find_path(line, &path, (uintptr_t)info->si_addr) ? path : "a file in use");
   put(": was cut short, or its disk failed, while it was in use; restore it and repeat, what was "
@@ -65,7 +69,7 @@ static void on_bus(int sig, siginfo_t *info, void *context) {
 }
 
 void lost_file_catch(void) {
-  struct sigaction sa = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_RESETHAND };
+  struct sigaction sa = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
   sigemptyset(&sa.sa_mask);
   sigaction(SIGBUS, &sa, NULL);
 }
