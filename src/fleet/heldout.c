@@ -113,6 +113,8 @@ static void forget_broken(const fl_fleet *f, fl_resident *s, const reading *r) {
   fl_warn("%s: the held-out conversations of %s are damaged or longer than the flags allow; they are "
           "made again", FL_HELDOUT_FILE, f->m.doc[s->doc].name);
   for (size_t i = 0; i < s->n_heldout; i++) fl_conv_release(&s->heldout[i]);
+  fl_free(s->heldout);
+  s->heldout = NULL;
   s->n_heldout = 0;
   s->heldout_known = false;
 }

@@ -202,6 +202,13 @@ static void add_entry(fl_target_room *r, int32_t id, double p) {
   ++*n;
 }
 
+static bool lists(const fl_json *top, int32_t id, const fl_spellings *s, fl_buf *scratch) {
+  if (top && fl_json_is_arr(top))
+    for (const fl_json *e = fl_json_first(top); e; e = fl_json_next(e))
+      if (token_id(e, s, scratch) == id) return true;
+  return false;
+}
+
 /* The entries of one token, likeliest first as servers give them, up to the mass. Alternatives that
  * are not in the vocabulary are left out. False when nothing is left or probabilities exceed 1. */
 static bool add_row(fl_target_room *room, const fl_json *entry, int32_t own, const fl_spellings *s,
@@ -210,7 +217,8 @@ static bool add_row(fl_target_room *room, const fl_json *entry, int32_t own, con
   double sum = 0, p;
   if (room->n_rows == room->max_rows) return false;
   room->count[room->n_rows] = 0;
-  if (token_bytes(scratch, entry) && scratch->len == 0) { /* nor is it spelled in the list */
+  /* A control token has no spelling; in the list it may stand with its id, or without a name. */
+  if (token_bytes(scratch, entry) && scratch->len == 0 && !lists(top, own, s, scratch)) {
     if (!probability(entry, &sum)) return false;
     add_entry(room, own, sum);
   }
