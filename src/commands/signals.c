@@ -1,5 +1,4 @@
-/* signals.c - see signals.h. The flag is the only file-scope variable of the commands: a handler
- * can reach nothing else. */
+/* signals.c - see signals.h. The flag has file scope, as what a handler reads or writes has to. */
 #include "commands/signals.h"
 
 #include <signal.h>
