@@ -123,6 +123,9 @@ static unsigned cores_available(void) {
 static int start_workers(fl_team *t) {
   sigset_t all, before;
   sigfillset(&all);
+  /* Faults come to the thread that makes them: blocked, they would end the process without a word. */
+  static const int faults[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL };
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&all, faults[i]);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int rc = 0;
   for (unsigned i = 0; i + 1 < t->n && rc == 0; i++) {
