@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "dist_util.h"
-#include "fleet/manifest.h"
 #include "fleet_util.h"
 
 enum { ROUNDS = 7 };
@@ -102,14 +101,6 @@ static int train_ranks(run_t *t, size_t n) {
   return t->rc[0];
 }
 
-static uint64_t committed(void) {
-  fl_manifest m = { 0 };
-  if (fl_manifest_load(&m, fleet_dir, NULL) != FL_OK) return 0;
-  uint64_t rounds = m.rounds;
-  fl_manifest_release(&m);
-  return rounds;
-}
-
 /* Two; three, as many as conversations; five, of whom some have nothing to do. */
 START_TEST(ranks_make_the_files_of_one) {
   static const size_t count[] = { 2, 3, 5 };
@@ -133,7 +124,7 @@ END_TEST
 START_TEST(a_stop_of_one_stops_all) {
   int stops = 0;
   for (long polls = 20;; polls += 160) {
-    run_t t = { .rounds = ROUNDS - (size_t)committed(), .stop_after = polls,
+    run_t t = { .rounds = ROUNDS - (size_t)committed_rounds(), .stop_after = polls,
                 .stopper = (size_t)stops % 2 };
     int rc = train_ranks(&t, 2);
     ck_assert(rc == FL_OK || rc == FL_EINTR);

@@ -41,14 +41,6 @@ static void teardown(void) {
   fleet_teardown_model();
 }
 
-static uint64_t committed(void) {
-  fl_manifest m = { 0 };
-  if (fl_manifest_load(&m, fleet_dir, NULL) != FL_OK) return 0;
-  uint64_t rounds = m.rounds;
-  fl_manifest_release(&m);
-  return rounds;
-}
-
 struct counter { long left; bool die; };
 
 static int count_down(void *ctx) {
@@ -65,7 +57,7 @@ static int train_until(long polls, bool die) {
   fl_open_options how = { .resume = in_fleet("fleet.json"), .allow_add = true };
   fl_train_options o = options();
   fl_err err = { 0 };
-  o.rounds = ROUNDS - (size_t)committed();
+  o.rounds = ROUNDS - (size_t)committed_rounds();
   fl_fleet *f = must_open(&o, &how);
   int rc = fl_fleet_train(f, &hooks, &err);
   ck_assert_msg(rc == FL_OK || rc == FL_EINTR, "%s", err.text);
@@ -187,7 +179,7 @@ START_TEST(missing_moments_are_fresh_ones) {
   }
   fl_manifest_release(&m);
   train_rounds(2, options());
-  ck_assert_uint_eq(committed(), 6);
+  ck_assert_uint_eq(committed_rounds(), 6);
 }
 END_TEST
 

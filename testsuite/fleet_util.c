@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "fleet/manifest.h"
 #include "suite.h"
 
 char fleet_dir[64], docs_dir[64];
@@ -186,4 +187,12 @@ void assert_same_fleet(const char *a, const char *b) {
   ck_assert_uint_eq(kept_a, kept_b);
   fl_fs_list_free(in_a, n_a);
   fl_fs_list_free(in_b, n_b);
+}
+
+uint64_t committed_rounds(void) {
+  fl_manifest m = { 0 };
+  if (fl_manifest_load(&m, fleet_dir, NULL) != FL_OK) return 0;
+  uint64_t rounds = m.rounds;
+  fl_manifest_release(&m);
+  return rounds;
 }

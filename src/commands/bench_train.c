@@ -17,7 +17,7 @@
 #include "train/step.h"
 
 enum {
-  CONVS = 4, CARTS = 4, PARTS = 3, SLICE = 512, STUDENT_ROWS = 320,
+  CONVS = 4, CARTS = 4, PARTS = 3, SLICE = 512,
   CHUNK = 384, SEED = 48, REQUEST = 64, ANSWER = 192,
   PROMPT = REQUEST + 16,   /* the request as a turn */
   CONV_ROWS = PROMPT + ANSWER
@@ -209,7 +209,7 @@ static int student_new(student **out, bench *b, fl_err *err) {
   const fl_stepper_limits l = {
     .max_convs = CONVS, .max_conv_rows = CONV_ROWS, .max_sup = CONVS * (s->o.max_a + 1),
     .max_prefix = CARTS * s->o.p, .max_parts = CARTS, .checkpoint = b->args->checkpoint,
-    .pack = s->o.pack, .max_pass_rows = STUDENT_ROWS
+    .pack = s->o.pack, .max_pass_rows = FL_STEP_PASS_ROWS
   };
   int rc = make_carts(s, err);
   for (size_t i = 0; i < CONVS && rc == FL_OK; i++) rc = make_conv(s, i, err);

@@ -112,11 +112,7 @@ static void forget_broken(const fl_fleet *f, fl_resident *s, const reading *r) {
   if (!r->wanted || (whole || (!s->heldout_known && !r->broken))) return;
   fl_warn("%s: the held-out conversations of %s are damaged or longer than the flags allow; they are "
           "made again", FL_HELDOUT_FILE, f->m.doc[s->doc].name);
-  for (size_t i = 0; i < s->n_heldout; i++) fl_conv_release(&s->heldout[i]);
-  fl_free(s->heldout);
-  s->heldout = NULL;
-  s->n_heldout = 0;
-  s->heldout_known = false;
+  fl_resident_drop_heldout(s);
 }
 
 static char *file_path(const fl_fleet *f) { return fl_fs_join(f->dir, FL_HELDOUT_FILE); }

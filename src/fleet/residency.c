@@ -7,6 +7,14 @@
 #include "base/mem.h"
 #include "fleet/given.h"
 
+void fl_resident_drop_heldout(fl_resident *s) {
+  for (size_t i = 0; i < s->n_heldout; i++) fl_conv_release(&s->heldout[i]);
+  fl_free(s->heldout);
+  s->heldout = NULL;
+  s->n_heldout = 0;
+  s->heldout_known = false;
+}
+
 static void resident_free(fl_resident *s) {
   if (s == NULL) return;
   fl_cartridge_release(&s->cart);
@@ -16,8 +24,7 @@ static void resident_free(fl_resident *s) {
   fl_kept_release(&s->kept);
   for (size_t i = 0; i < s->n_given; i++) fl_conv_release(&s->given[i]);
   fl_free(s->given);
-  for (size_t i = 0; i < s->n_heldout; i++) fl_conv_release(&s->heldout[i]);
-  fl_free(s->heldout);
+  fl_resident_drop_heldout(s);
   fl_free(s);
 }
 

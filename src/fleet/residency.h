@@ -70,6 +70,8 @@ int fl_residency_load(fl_residency *r, const fl_fleet *f, size_t doc, const fl_c
 void fl_residency_drop(fl_residency *r, size_t doc);
 /* CLEAN -> DIRTY: rows changed in generation gen. */
 void fl_resident_touch(fl_resident *s, uint64_t gen);
+/* Held-out conversations are unknown again. */
+void fl_resident_drop_heldout(fl_resident *s);
 
 /* DIRTY -> CLEAN for every slot: writes files through c and names them in the manifest, to be
  * committed by the caller. On failure the caller gives the fleet up: slots stay DIRTY. */

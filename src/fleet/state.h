@@ -18,9 +18,7 @@
 
 enum {
   FL_PASS_ROWS = 512, /* rows of one forward: several pieces of a document, a slice of a prefill */
-  FL_PASS_SPANS = 32,
-  FL_STUDENT_ROWS = 320 /* rows of a student's pass: what it keeps of each is most of training's memory,
-                           and a product of 320 rows is as quick as one of 512 */
+  FL_PASS_SPANS = 32
 };
 
 typedef struct fl_index fl_index;

@@ -46,6 +46,9 @@ typedef struct fl_step_result {
 /* Recording pass and scratch, sized at birth. A step whose conversations do not fit one pass goes
  * through several; what cannot fit alone is FL_EINPUT. Not shared between threads. */
 typedef struct fl_stepper fl_stepper;
+/* For max_pass_rows: what a pass keeps of each row is most of training's memory, and a product of 320
+ * rows is as quick as one of 512. */
+enum { FL_STEP_PASS_ROWS = 320 };
 typedef struct fl_stepper_limits {
   size_t max_convs;      /* conversations in one step */
   size_t max_conv_rows;  /* tokens of one conversation */
