@@ -4,6 +4,11 @@
  * microseconds (regions follow one another closely in a forward pass), then yields the processor (on
  * a shared machine the thread it waits for may need it), then sleeps on a condition variable.
  *
+ * Beside other programs yielding is the wrong thing to do: newer schedulers (Linux since 6.18) take a
+ * whole time slice from a thread for each yield that somebody else uses, and a team that yielded on
+ * came down to a few regions a second. Whoever sleeps keeps its share. So a yield that comes back
+ * late makes the next waits go to sleep at once.
+ *
  * Why no wake-up is lost: a waiter raises `sleepers` and then reads `value`, the advancer writes
  * `value` and then reads `sleepers`, all sequentially consistent. Either the waiter sees the new
  * value, or the advancer sees the sleeper, and its broadcast waits for the mutex that the waiter
@@ -17,12 +22,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 
 enum {
   SPINS = 100,   /* a few microseconds; more cost up to 10 times on a machine that has other work */
   YIELDS = 1000,
+  LATE_NS = 500000, /* of a yield that another program used */
+  PENALTY_MIN = 8, /* waits after it that sleep at once */
+  PENALTY_MAX = 16384,
   THREADS_MAX = 1024
 };
 
@@ -43,8 +52,10 @@ struct fl_team {
   gate start, done, barrier;
   _Alignas(FL_ALIGN) atomic_uint pending; /* workers that still run fn */
   _Alignas(FL_ALIGN) atomic_uint arrived; /* ranks in the barrier */
+  _Alignas(FL_ALIGN) atomic_uint crowded; /* waits that are still to sleep without yielding */
+  atomic_uint penalty; /* what `crowded` was set to last, less what went well since */
   /* Written by the caller before it advances `start`, read by workers after. */
-  fl_team_fn *fn;
+  _Alignas(FL_ALIGN) fl_team_fn *fn;
   void *ctx;
   bool stop;
   unsigned n, n_started, spins;
@@ -88,16 +99,44 @@ static void gate_sleep(gate *g, unsigned old) {
   pthread_mutex_unlock(&g->mutex);
 }
 
+static long long now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return 1000000000LL * t.tv_sec + t.tv_nsec;
+}
+
+/* True when the gate moved. After a late yield twice as many waits are to sleep as after the last one;
+ * a wait that ended well halves that. */
+static bool gate_yield(fl_team *t, gate *g, unsigned old) {
+  unsigned penalty = atomic_load_explicit(&t->penalty, memory_order_relaxed);
+  long long before = now_ns();
+  for (unsigned i = 0; i < YIELDS; i++) {
+    if (atomic_load_explicit(&g->value, memory_order_acquire) != old) {
+      if (penalty > 0) atomic_store_explicit(&t->penalty, penalty / 2, memory_order_relaxed);
+      return true;
+    }
+    sched_yield();
+    const long long after = now_ns();
+    if (after - before > LATE_NS) {
+      penalty = penalty == 0 ? PENALTY_MIN : penalty < PENALTY_MAX ? 2 * penalty : penalty;
+      atomic_store_explicit(&t->penalty, penalty, memory_order_relaxed);
+      atomic_store_explicit(&t->crowded, penalty, memory_order_relaxed);
+      return false;
+    }
+    before = after;
+  }
+  return false;
+}
+
 /* Returns when the gate's value is no longer `old`. */
-static void gate_wait(gate *g, unsigned old, unsigned spins) {
-  for (unsigned i = 0; i < spins; i++) {
+static void gate_wait(fl_team *t, gate *g, unsigned old) {
+  for (unsigned i = 0; i < t->spins; i++) {
     if (atomic_load_explicit(&g->value, memory_order_acquire) != old) return;
     pause_cpu();
   }
-  for (unsigned i = 0; i < YIELDS; i++) {
-    if (atomic_load_explicit(&g->value, memory_order_acquire) != old) return;
-    sched_yield();
-  }
+  const unsigned crowded = atomic_load_explicit(&t->crowded, memory_order_relaxed);
+  if (crowded > 0) atomic_store_explicit(&t->crowded, crowded - 1, memory_order_relaxed);
+  else if (gate_yield(t, g, old)) return;
   gate_sleep(g, old);
 }
 
@@ -105,7 +144,7 @@ static void *worker_main(void *arg) {
   worker *w = arg;
   fl_team *t = w->team;
   for (unsigned seen = 0;; seen++) {
-    gate_wait(&t->start, seen, t->spins);
+    gate_wait(t, &t->start, seen);
     if (t->stop) return NULL;
     t->fn(t->ctx, w->rank, t->n);
     if (atomic_fetch_sub(&t->pending, 1) == 1) gate_advance(&t->done);
@@ -197,14 +236,14 @@ void fl_team_run(fl_team *t, fl_team_fn *fn, void *ctx) {
   unsigned seen = atomic_load(&t->done.value);
   gate_advance(&t->start);
   fn(ctx, 0, t->n);
-  gate_wait(&t->done, seen, t->spins);
+  gate_wait(t, &t->done, seen);
 }
 
 void fl_team_barrier(fl_team *t) {
   if (!t || t->n == 1) return;
   unsigned seen = atomic_load(&t->barrier.value);
   if (atomic_fetch_add(&t->arrived, 1) + 1 < t->n) {
-    gate_wait(&t->barrier, seen, t->spins);
+    gate_wait(t, &t->barrier, seen);
     return;
   }
   atomic_store(&t->arrived, 0);
