@@ -21,12 +21,14 @@ typedef struct loop {
   fl_canvas canvas;
   bool dirty;
   double drawn; /* fl_now_s() of the last frame */
+  double due;   /* when the next may be drawn */
   int color;    /* as the terminal was set up with */
   bool forced_ascii;
   bool hung_up;
 } loop;
 
 static void redraw(loop *l) {
+  const double began = fl_now_s();
   int w, h;
   fl_term_size(&l->term, &w, &h);
   if (l->color != l->app->settings.color) {
@@ -39,6 +41,8 @@ static void redraw(loop *l) {
   fl_term_paint(&l->term, &l->canvas);
   l->dirty = false;
   l->drawn = fl_now_s();
+  /* a frame after the last one was due, not after it was done */
+  l->due = fmin(fmax(l->due, began - frame_s / 2), began) + frame_s;
 }
 
 static bool take_keys(loop *l) {
@@ -76,10 +80,12 @@ static void run(loop *l) {
     bool more;
     bool keys = take_keys(l);
     l->dirty |= fl_app_tick(l->app, read_s, &more) || keys;
-    double since = fl_now_s() - l->drawn;
-    if (clock_moves(l->app) && since >= clock_s) l->dirty = true;
-    if (l->dirty && (keys || since >= frame_s)) redraw(l);
-    double patience = l->dirty ? fmax(0, frame_s - since) : fl_app_patience(l->app);
+    double now = fl_now_s();
+    if (clock_moves(l->app) && now - l->drawn >= clock_s) l->dirty = true;
+    if (l->dirty && (keys || now >= l->due)) redraw(l);
+    const double until = l->due - fl_now_s();
+    double patience = l->dirty ? fmax(0, until) : fl_app_patience(l->app);
+    if (until > 0) patience = fmin(patience, until);
     wait_for(l, more ? 0 : patience);
   }
 }

@@ -9,6 +9,7 @@ kernels_isa_sources = \
 	src/kernels/loss_isa.c src/kernels/loss_isa.h \
 	src/kernels/pointwise_isa.c src/kernels/pointwise_isa.h
 kernels_cflags = $(AM_CFLAGS) -ffp-contract=off
+kernels_isa_cflags = $(kernels_cflags) $(FL_SAN_ISA)
 
 noinst_LIBRARIES += src/libflkernels.a
 src_libflkernels_a_CFLAGS = $(kernels_cflags) $(BLIS_CFLAGS)
@@ -27,22 +28,22 @@ src_libflkernels_a_SOURCES = \
 	src/kernels/team.c src/kernels/team.h
 
 noinst_LIBRARIES += src/libflkernels_ref.a
-src_libflkernels_ref_a_CFLAGS = $(kernels_cflags) -DFL_ISA=ref -DFL_SIMD_PLAIN
+src_libflkernels_ref_a_CFLAGS = $(kernels_isa_cflags) -DFL_ISA=ref -DFL_SIMD_PLAIN
 src_libflkernels_ref_a_SOURCES = $(kernels_isa_sources)
 kernels_isa_libs = src/libflkernels_ref.a
 if X86_64
 noinst_LIBRARIES += src/libflkernels_v2.a src/libflkernels_v3.a src/libflkernels_v4.a
-src_libflkernels_v2_a_CFLAGS = $(kernels_cflags) -DFL_ISA=v2 -march=x86-64-v2
+src_libflkernels_v2_a_CFLAGS = $(kernels_isa_cflags) -DFL_ISA=v2 -march=x86-64-v2
 src_libflkernels_v2_a_SOURCES = $(kernels_isa_sources)
-src_libflkernels_v3_a_CFLAGS = $(kernels_cflags) -DFL_ISA=v3 -march=x86-64-v3
+src_libflkernels_v3_a_CFLAGS = $(kernels_isa_cflags) -DFL_ISA=v3 -march=x86-64-v3
 src_libflkernels_v3_a_SOURCES = $(kernels_isa_sources)
-src_libflkernels_v4_a_CFLAGS = $(kernels_cflags) -DFL_ISA=v4 -march=x86-64-v4
+src_libflkernels_v4_a_CFLAGS = $(kernels_isa_cflags) -DFL_ISA=v4 -march=x86-64-v4
 src_libflkernels_v4_a_SOURCES = $(kernels_isa_sources)
 kernels_isa_libs += src/libflkernels_v2.a src/libflkernels_v3.a src/libflkernels_v4.a
 endif
 if AARCH64
 noinst_LIBRARIES += src/libflkernels_neon.a
-src_libflkernels_neon_a_CFLAGS = $(kernels_cflags) -DFL_ISA=neon
+src_libflkernels_neon_a_CFLAGS = $(kernels_isa_cflags) -DFL_ISA=neon
 src_libflkernels_neon_a_SOURCES = $(kernels_isa_sources)
 kernels_isa_libs += src/libflkernels_neon.a
 endif

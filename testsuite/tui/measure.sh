@@ -55,10 +55,13 @@ for view in 1 2 5; do
   streamer=$!
   began=$(now); a=$(ticks)
   : >"$work/rounds"
-  while kill -0 $streamer 2>/dev/null; do shown_round >>"$work/rounds"; done
+  while kill -0 $streamer 2>/dev/null; do echo "$(now) $(shown_round)" >>"$work/rounds"; done
   ended=$(now)
-  echo "streaming, view $view: $(uniq "$work/rounds" | wc -l | awk -v s="$began" -v e="$ended" \
-    '{ printf "%.1f redraws a second seen in %.1f s", ($1 - 1) / (e - s), e - s }')," \
+  # from the first change seen to the last
+  echo "streaming, view $view: $(awk 'NR > 1 && $2 != was { if (!n++) first = $1; last = $1 }
+    { was = $2 }
+    END { printf "%.1f redraws a second seen in %.1f s", (n - 1) / (last - first), last - first }' \
+    "$work/rounds")," \
     "$(awk -v a="$a" -v b="$(ticks)" -v hz="$hz" -v s="$began" -v e="$ended" \
       'BEGIN { printf "%.2f %% of a core", (b - a) / hz / (e - s) * 100 }')"
   wait $streamer
