@@ -1,7 +1,8 @@
 /* fake_openai.c - a chat-completions server that behaves, or misbehaves, as its argument says. It
  * prints its address and answers until it is killed, every connection in a process of its own.
  *
- * Answers are spelled one character a token: in a byte-level vocabulary each is a token. */
+ * Answers are spelled one character a token: in a byte-level vocabulary each is a token. Ids are those
+ * of the embedded model. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -71,6 +72,7 @@ static void entry(FILE *f, const char *mode, char c, bool first) {
   if (token || is(mode, "nobytes")) fprintf(f, "null");
   else fprintf(f, "[%d]", is(mode, "badbytes") ? 999 : (unsigned char)c);
   if (is(mode, "badid")) fprintf(f, ",\"id\":7");
+  if (is(mode, "ids")) fprintf(f, ",\"id\":%d", c == ' ' ? 220 : c - '!');
   fprintf(f, ",\"top_logprobs\":[{\"token\":\"%s\",\"logprob\":%g},"
           "{\"token\":\"%c\",\"logprob\":-2}",
           token ? token : own, p, c == 'x' ? 'y' : 'x');
@@ -93,9 +95,14 @@ static void completion(int fd, const char *mode, bool bot_b) {
     if (is(mode, "listsend")) /* as llama-cpp-python does */
       fprintf(f, ",{\"token\":\"\",\"logprob\":-0.5,\"bytes\":null,\"top_logprobs\":["
               "{\"token\":\"\",\"logprob\":-0.5},{\"token\":\"x\",\"logprob\":-1}]}");
+    if (is(mode, "ids")) /* as llama.cpp does: control tokens are spelled as nothing, with their ids */
+      fprintf(f, ",{\"id\":2045,\"token\":\"\",\"bytes\":[],\"logprob\":-0.1,\"top_logprobs\":["
+              "{\"id\":2045,\"token\":\"\",\"bytes\":[],\"logprob\":-0.1},"
+              "{\"id\":87,\"token\":\"x\",\"bytes\":[120],\"logprob\":-3},"
+              "{\"id\":2044,\"token\":\"\",\"bytes\":[],\"logprob\":-4}]}");
     fprintf(f, "]}");
   }
-  fprintf(f, "}]}");
+  fprintf(f, "}]%s}", is(mode, "otherprompt") ? ",\"usage\":{\"prompt_tokens\":7}" : "");
   fclose(f);
   if (is(mode, "truncated")) text[len * 2 / 3] = '\0';
   reply(fd, 200, "", text, strlen(text) + (is(mode, "short") ? 100 : 0));

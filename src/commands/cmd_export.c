@@ -21,6 +21,9 @@ static const opt_spec specs[] = {
     .offset = offsetof(export_args, engine.model), .help = "the model, a GGUF file" },
   { .name = "kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_names,
     .offset = offsetof(export_args, kv), .help = "llama-state: the server's cache type" },
+  { .name = "state-version", .type = OPT_COUNT, .meta = "N", .min = 3, .max = 4,
+    .offset = offsetof(export_args, state_version),
+    .help = "llama-state: version of the state that the server reads" },
   { .name = "force", .letter = 'f', .type = OPT_ON, .offset = offsetof(export_args, force),
     .help = "replace a file of that name" },
   { 0 }
@@ -28,6 +31,11 @@ static const opt_spec specs[] = {
 static const opt_group groups[] = { { "Options", specs, 0 },
                                     { "Common options", common_json_options, 0 },
                                     { 0 } };
+
+static void init(void *args) {
+  export_args *a = args;
+  a->state_version = 4;
+}
 
 static int check(const opt_parsed *p, const export_args *a, fl_err *err) {
   if (!options_given(p, "to")) return fl_fail(err, FL_EUSAGE, "--to KIND is needed");
@@ -43,6 +51,8 @@ static int check(const opt_parsed *p, const export_args *a, fl_err *err) {
                    a->to == ARCHIVE ? "fleet's folder" : "cartridge's file");
   if (a->to != LLAMA_STATE && options_given(p, "kv"))
     return fl_fail(err, FL_EUSAGE, "--kv belongs to --to llama-state");
+  if (a->to != LLAMA_STATE && options_given(p, "state-version"))
+    return fl_fail(err, FL_EUSAGE, "--state-version belongs to --to llama-state");
   if (!a->force && fl_fs_exists(a->out))
     return fl_fail(err, FL_EUSAGE, "--out %s: exists; give another name or --force", a->out);
   const char *source = p->n_operands == 1 ? p->operand[0] : NULL;
@@ -77,4 +87,5 @@ const command cmd_export = { .name = "export",
                              .max_operands = 1,
                              .groups = groups,
                              .args_size = sizeof(export_args),
+                             .init = init,
                              .run = run };

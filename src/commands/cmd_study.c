@@ -77,6 +77,7 @@ typedef struct maker {
   fl_kv_pool *pool;
   fl_sink *sink;      /* NULL: standard output */
   size_t written, skipped;
+  bool compared;      /* the server's prompts with ours */
 } maker;
 
 /* --out may name nothing that the conversations are made from. */
@@ -161,6 +162,17 @@ static int make_batch(maker *m, size_t first, size_t n, fl_err *err) {
   return rc;
 }
 
+/* Once, as soon as it is known. */
+static void compare_prompts(maker *m) {
+  size_t there, here;
+  if (!m->wire || m->compared) return;
+  m->compared = fl_remote_prompt_tokens(study_wire_remote(m->wire), &there, &here);
+  if (m->compared && there != here)
+    fl_warn("--generator: the server makes %zu tokens of a prompt that is %zu here, so its "
+            "probabilities are those of another prompt; give it a chat template that writes this "
+            "model's prompts without thinking, or add --teacher local", there, here);
+}
+
 static int make_all(maker *m, fl_err *err) {
   const study_args *a = m->args;
   double start = fl_now_s();
@@ -170,6 +182,7 @@ static int make_all(maker *m, fl_err *err) {
     char left[32];
     if (signals_stop()) return FL_EINTR;
     rc = make_batch(m, k, n, err);
+    if (rc == FL_OK) compare_prompts(m);
     double each = (fl_now_s() - start) / (double)(k + n);
     if (rc == FL_OK && fl_log_level() >= 0)
       fprintf(stderr, "%zu/%zu conversations, %zu skipped, %.2f s each, %s left\n", k + n, a->count,

@@ -1,10 +1,10 @@
 /* export_state.c - a cartridge as a file that a llama.cpp server restores into a slot.
  *
- *   "qsgg", u32 version 4, u32 n, i32 ids[n]: -1, 1, rows, a placeholder for each row, 0
+ *   "qsgg", u32 version, u32 n, i32 ids[n]: -1, 1, rows, a placeholder for each row, 0
  *   then a cache of the layers that see all rows and, in models with a sliding window, one of those
  *   that see the last rows:
  *     u32 streams = 1, u32 cells, for each cell i32 position, u32 sequences = 1, i32 sequence
- *     u32 values transposed = 0, u32 layers, u32 0, u32 0
+ *     u32 values transposed = 0, u32 layers, in version 4 u32 0, u32 0
  *     for K and then V, for each layer: i32 type, u64 bytes of a row, the rows
  * Rows are head after head, keys rotated, as ours are. The server takes the rows for a prompt that
  * begins with as many placeholders, given as token ids. */
@@ -19,12 +19,13 @@
 
 /* Rows of a sliding window that are kept beyond it: a server that finds just the window wants more
  * and reads the prompt again. */
-enum { PLACEHOLDER = 0, WINDOW_SPARE = 64, STATE_VERSION = 4, TYPE_F32 = 0, TYPE_F16 = 1 };
+enum { PLACEHOLDER = 0, WINDOW_SPARE = 64, TYPE_F32 = 0, TYPE_F16 = 1 };
 
 typedef struct state {
   fl_sink *out;
   const fl_hparams *hp;
   const fl_rows *rows;
+  uint32_t version;
   bool half;       /* rows as f16 */
   uint8_t *narrow; /* one row */
 } state;
@@ -36,7 +37,7 @@ static void put_u32(const state *s, uint32_t v) {
 static void put_head(const state *s) {
   const uint32_t n = (uint32_t)s->rows->n_rows;
   fl_sink_write(s->out, "qsgg", 4);
-  put_u32(s, STATE_VERSION);
+  put_u32(s, s->version);
   put_u32(s, n + 4);
   put_u32(s, UINT32_MAX);
   put_u32(s, 1);
@@ -77,8 +78,10 @@ static void put_cache(const state *s, bool windowed) {
   }
   put_u32(s, 0);
   put_u32(s, (uint32_t)n_layers);
-  put_u32(s, 0);
-  put_u32(s, 0);
+  for (uint32_t i = 3; i < s->version; i++) {
+    put_u32(s, 0);
+    put_u32(s, 0);
+  }
   for (int v = 0; v < 2; v++)
     for (size_t l = 0; l < s->rows->n_layers; l++)
       if (s->rows->width[l] != 0 && (s->hp->layer[l].window != 0) == windowed)
@@ -95,7 +98,8 @@ static int check_range(const fl_rows *r, const char *path, fl_err *err) {
 
 static int write_state(const export_args *a, const fl_hparams *hp, const fl_cartridge *c,
                        fl_err *err) {
-  state s = { .hp = hp, .rows = &c->rows, .half = a->kv == 0 };
+  state s = { .hp = hp, .rows = &c->rows, .half = a->kv == 0,
+              .version = (uint32_t)a->state_version };
   bool windowed = false;
   size_t widest = 1;
   for (size_t l = 0; l < c->rows.n_layers; l++) {
@@ -135,6 +139,7 @@ int export_state(fl_json *out, const export_args *a, fl_err *err) {
     fl_json_set_u64(out, "rows", c.rows.n_rows);
     fl_json_set_u64(out, "placeholder_token", PLACEHOLDER);
     fl_json_set_str(out, "kv", a->kv == 0 ? "f16" : "f32");
+    fl_json_set_u64(out, "state_version", a->state_version);
   }
   fl_cartridge_release(&c);
   if (read) fl_hparams_release(hp);

@@ -18,6 +18,7 @@ struct fl_remote {
   fl_remote_options o;
   const fl_model *m;
   fl_spellings *spellings; /* NULL with a local teacher */
+  size_t there, here;      /* tokens of the first answered prompt; here is 0 before */
 };
 
 typedef struct item {
@@ -116,6 +117,12 @@ void fl_remote_free(fl_remote *r) {
   if (!r) return;
   fl_spellings_free(r->spellings);
   fl_free(r);
+}
+
+bool fl_remote_prompt_tokens(const fl_remote *r, size_t *there, size_t *here) {
+  *there = r->there;
+  *here = r->here;
+  return r->here > 0;
 }
 
 /* --- bodies -------------------------------------------------------------------------------- */
@@ -264,6 +271,23 @@ static int take_request(maker *mk, size_t i) {
   return rc;
 }
 
+/* Notes the length of the first prompt there and here. */
+static int measure_prompt(maker *mk, const item *it, const fl_reply_text *r) {
+  const fl_json *usage = fl_json_get(r->root, "usage");
+  uint64_t there;
+  size_t len;
+  const char *chunk = chunk_of(it, &len);
+  fl_ids system = { 0 };
+  if (mk->r->here > 0 || !usage || !fl_json_get_u64(usage, "prompt_tokens", &there)) return FL_OK;
+  int rc = fl_wrapped_system(&system, mk->r->m, chunk, len, 0, mk->err);
+  if (rc == FL_OK) {
+    mk->r->there = (size_t)there;
+    mk->r->here = system.len + it->prompt.len;
+  }
+  fl_ids_release(&system);
+  return rc;
+}
+
 /* Tokens of the answer and the teacher's rows, from the reply or from here. */
 static int answer_tokens(maker *mk, item *it, const fl_reply_text *r, fl_ids *ids, int32_t *stop,
                          fl_err *err) {
@@ -329,6 +353,7 @@ static int take_answer(maker *mk, size_t i, fl_conv *out) {
     goto done;
   }
   if (rc != FL_OK) fl_fail(mk->err, rc, "%s", why_not.text);
+  if (rc == FL_OK && !mk->r->o.local_teacher) rc = measure_prompt(mk, it, &r);
   if (rc == FL_OK) rc = fl_bot_text_read(&text, fl_model_tokenizer(mk->r->m), &ids, mk->err);
   if (rc == FL_OK) {
     fl_reject why = judge(&ids, &text, !r.stopped, mk->o->max_a);

@@ -31,6 +31,10 @@ typedef struct fl_remote fl_remote;
  * /tokenize. FL_EINPUT when they differ. The model must outlive it. */
 int fl_remote_new(fl_remote **out, const fl_remote_options *o, const fl_model *model, fl_err *err);
 void fl_remote_free(fl_remote *r);
+/* Tokens of the first answered prompt by the server's count and by ours; false before there is one,
+ * with a local teacher, or from a server that does not count. Other numbers mean another chat
+ * template there: its probabilities are then those of another prompt than the student sees. */
+bool fl_remote_prompt_tokens(const fl_remote *r, size_t *there, size_t *here);
 
 /* As fl_study_make, one turn each. FL_EFAIL when no reply of a stage can be used, with the reason of
  * the first; FL_EINPUT when a reply holds a token that the vocabulary has not. */

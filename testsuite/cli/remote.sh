@@ -55,6 +55,26 @@ make 0 && made 4
 checks=$((checks + 1))
 sed 's/,[^,]*,[^,]*\]\]}$/]]}/' "$work/made" | cmp -s - "$work/first" && fail 'the end is not in the list'
 grep -Eq ',[0-9]+,0\.606530666\]|,0\.606530666,[0-9]+,0\.36787945' "$work/made" || fail 'the end is not exp(-0.5)'
+# One that lists it with its id, among other control tokens: each is counted once, exp(-0.1) and so on.
+against ids
+make 0 && made 4
+checks=$((checks + 1))
+[ "$(grep -c ',\[2045,0\.904837[0-9]*,87,0\.049787[0-9]*,2044,0\.018315[0-9]*\]\]}$' "$work/made")" -eq 4 ] ||
+  fail 'the end is not three entries'
+sed 's/,\[[^[]*\]\]}$/]}/' "$work/made" >"$work/made.rows"
+sed 's/,\[[^[]*\]\]}$/]}/' "$work/first" | cmp -s - "$work/made.rows" || fail 'the rows before the end differ'
+# One that makes other prompts: a warning, once; where the prompts are not counted, none.
+against otherprompt
+rm -f "$work/made"
+run 0 study -m "$model" -d "$docs" --count 4 --batch 2 --chunk-min 60 --chunk-max 120 -o "$work/made" \
+  --generator "$url" && made 4
+checks=$((checks + 1))
+[ "$(grep -Ec '^flotilla: .*makes 7 tokens of a prompt that is [0-9]+ here' "$err")" -eq 1 ] ||
+  fail "not one warning: $(cat "$err")"
+run 0 study -m "$model" -d "$docs" --count 2 --chunk-min 60 --chunk-max 120 -o "$work/local" \
+  --generator "$url" --teacher local
+checks=$((checks + 1))
+grep -q 'tokens of a prompt' "$err" && fail 'a local teacher does not care for prompts'
 against nameless
 make 1 && says "$err" 'no spelling' && one_sentence
 make 0 --teacher local && made 4
@@ -129,6 +149,9 @@ until [ -s "$work/url" ]; do
 done
 url=$(sed 's,/v1$,,' "$work/url")
 make 0 && cp "$work/made" "$work/there"
+run 0 study -m "$model" -d "$docs" --count 1 --chunk-min 60 --chunk-max 120 --generator "$url"
+checks=$((checks + 1))
+grep -q 'tokens of a prompt' "$err" && fail "the server's prompts are ours, and yet: $(cat "$err")"
 make 0 --teacher local
 for f in made there; do
   sed 's/,"targets":.*//' "$work/$f" >"$work/$f.head"

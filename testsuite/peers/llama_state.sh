@@ -1,15 +1,18 @@
 #!/bin/sh
-# Cartridges restored into a slot of a llama.cpp server (the Python package xllamacpp, fetched into a
-# virtual environment in the user's cache): the same greedy answers for 32 tokens, without the rows'
+# Cartridges restored into a slot of a llama.cpp server (LLAMA_SERVER, else the Python package xllamacpp,
+# fetched into a virtual environment in the user's cache): the same greedy answers for 32 tokens, without the rows'
 # text being read again.
 . "$(dirname "$0")/../cli/lib.sh"
-[ -n "${FLOTILLA_PEERS:-}" ] || { echo 'set FLOTILLA_PEERS=1 to fetch and run llama.cpp'; exit 77; }
+[ -n "${FLOTILLA_PEERS:-}${LLAMA_SERVER:-}" ] ||
+  { echo 'set FLOTILLA_PEERS=1 to fetch and run llama.cpp, or LLAMA_SERVER'; exit 77; }
 command -v python3 >/dev/null || { echo 'python3 is not installed'; exit 77; }
+python=python3
 venv=${FLOTILLA_LLAMA_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/flotilla/llama}
-if ! "$venv/bin/python" -c 'import xllamacpp' 2>/dev/null; then
+if [ -z "${LLAMA_SERVER:-}" ] && ! "$venv/bin/python" -c 'import xllamacpp' 2>/dev/null; then
   python3 -m venv "$venv" 2>/dev/null && "$venv/bin/pip" -q install --no-deps xllamacpp >&2 ||
     { echo 'xllamacpp is not to be had'; exit 77; }
 fi
+[ -n "${LLAMA_SERVER:-}" ] || python=$venv/bin/python
 
 # answers KV TURN QUESTION...: ours beside theirs; TURN is a format with the question in it.
 answers() {
@@ -17,8 +20,10 @@ answers() {
   shift 2
   rm -rf "$work/state"
   mkdir "$work/state"
-  run 0 export -m "$model" --to llama-state --kv "$kv" -o "$work/state/state.bin" --json \
-    "$work/fleet"/doc-000.g*.safetensors
+  for version in 3 4; do
+    run 0 export -m "$model" --to llama-state --kv "$kv" --state-version $version --json \
+      -o "$work/state/state.$version" "$work/fleet"/doc-000.g*.safetensors
+  done
   sed -n 's/.*"rows": \([0-9]*\).*/\1/p' "$out" >"$work/state/rows"
   n=0
   for question; do
@@ -31,7 +36,7 @@ answers() {
       >"$work/state/$n.text"
   done
   checks=$((checks + 1))
-  "$venv/bin/python" "$(dirname "$0")/llama_state.py" "$model" "$work/state" "$kv" 2>"$work/log" ||
+  "$python" "$(dirname "$0")/llama_state.py" "$model" "$work/state" "$kv" 2>"$work/log" ||
     fail "llama.cpp continues otherwise from $model ($kv): $(tail -n 2 "$work/log")"
 }
 
@@ -69,5 +74,6 @@ real() { # FILE ROWS TURN
 }
 real smollm2-135m-instruct-q4_1.gguf 96 '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n'
 template='--template plain'
+# The first of its answers has a tie: 0.003 between two tokens, for the server.
 real gemma3-270m-q4_k_m.gguf 560 'Question: %s\nAnswer:'
 finish
