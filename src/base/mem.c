@@ -5,11 +5,15 @@
  * in one thread does not disturb another. */
 #include "base/mem.h"
 
+#if defined __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/err.h"
 
@@ -67,6 +71,13 @@ void *fl_aligned_calloc(size_t n, size_t size) {
 #endif
   memset(p, 0, rounded);
   return p;
+}
+
+void fl_mem_return_large(void) {
+#if defined M_MMAP_THRESHOLD
+  enum { LARGE = 1 << 20 };
+  mallopt(M_MMAP_THRESHOLD, LARGE); /* the C library would raise it with every block freed */
+#endif
 }
 
 static char *copy_text(const char *s, size_t len) {
@@ -132,6 +143,13 @@ void *fl_arena_take(fl_arena *a, size_t n, size_t size) {
 
 void fl_arena_reset(fl_arena *a) {
   a->used = 0;
+}
+
+void fl_arena_forget(fl_arena *a, size_t from) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t base = (uintptr_t)a->base, end = (base + a->cap) / page * page;
+  const uintptr_t first = (base + from + page - 1) / page * page; /* whole pages only */
+  if (first < end) madvise(a->base + (first - base), end - first, MADV_DONTNEED);
 }
 
 void fl_arena_release(fl_arena *a) {

@@ -24,6 +24,10 @@ char *fl_strndup(const char *s, size_t n) __attribute__((malloc, warn_unused_res
 char *fl_asprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2), warn_unused_result));
 void fl_free(void *p);
 
+/* From now on large blocks go back to the system when they are freed, whatever was freed before. For
+ * programs, before their first thread. */
+void fl_mem_return_large(void);
+
 /* *out = a * b (or a + b); false and *out unset on overflow. */
 static inline bool fl_mul_size(size_t a, size_t b, size_t *out) {
   return !__builtin_mul_overflow(a, b, out);
@@ -46,6 +50,9 @@ int fl_arena_init(fl_arena *a, size_t n_bytes); /* FL_OK or FL_ENOMEM */
 void fl_arena_measure(fl_arena *a);
 void *fl_arena_take(fl_arena *a, size_t n, size_t size);
 void fl_arena_reset(fl_arena *a);
+/* The content from byte `from` on is lost; its memory goes back to the system until it is written
+ * again. */
+void fl_arena_forget(fl_arena *a, size_t from);
 void fl_arena_release(fl_arena *a);
 
 /* Test hooks (thread-local). fl_mem_fault_after(n): the n-th allocation from now fails, and every

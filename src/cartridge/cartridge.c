@@ -138,6 +138,12 @@ static int part_fits(const fl_cartridge *c, size_t index, const fl_kv_pool *pool
                  "use the model it was trained on", index + 1);
 }
 
+size_t fl_position_after(const fl_cartridge *c, size_t here, fl_positions positions) {
+  const size_t end = c->first + c->rows.n_rows;
+  if (positions == FL_POS_SEQUENTIAL) return here + c->rows.n_rows;
+  return here > end ? here : end;
+}
+
 int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_positions positions,
                fl_err *err) {
   size_t total = fl_seq_rows(seq);
@@ -151,12 +157,12 @@ int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl
   if (rc != FL_OK) return rc;
   for (size_t i = 0; i < n_parts; i++) {
     const fl_rows *r = &parts[i]->rows;
-    const size_t first = fl_seq_rows(seq), here = fl_seq_position(seq);
-    const size_t end = parts[i]->first + r->n_rows;
+    const size_t first = fl_seq_rows(seq);
+    const size_t next = fl_position_after(parts[i], fl_seq_position(seq), positions);
     for (size_t l = 0; l < r->n_layers; l++)
       if (r->width[l] > 0) fl_seq_write(seq, l, first, r->n_rows, r->k[l], r->v[l]);
     fl_seq_advance(seq, r->n_rows);
-    if (positions == FL_POS_SHARED) fl_seq_place(seq, here > end ? here : end);
+    if (positions == FL_POS_SHARED) fl_seq_place(seq, next);
   }
   return FL_OK;
 }

@@ -69,6 +69,9 @@ int fl_wrapped_system(fl_ids *out, const fl_model *m, const char *doc, size_t do
 /* What stands around the text, for those who send the message elsewhere. */
 extern const char fl_wrap_head[], fl_wrap_tail[];
 
+/* The position of what follows a cartridge that is composed where the next row was to stand at
+ * `here`. */
+size_t fl_position_after(const fl_cartridge *c, size_t here, fl_positions positions);
 /* Appends the parts' rows to seq in order (composition); may be called again for more parts.
  * Geometry must fit: FL_EINPUT. */
 int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_positions positions,

@@ -74,7 +74,8 @@ static int one_pass(weigher *w, fl_err *err) {
     if (!w->seq[i]) rc = fl_seq_fork(&w->seq[i], e->prefix, fl_seq_rows(e->prefix), err);
     if (rc != FL_OK) return rc;
     size_t n = left < room ? left : room;
-    w->span[n_spans] = (fl_span){ w->seq[i], e->tokens.data + w->done[i], n };
+    w->span[n_spans] = (fl_span){ .seq = w->seq[i], .tokens = e->tokens.data + w->done[i],
+                                      .n_rows = n };
     w->of[n_spans++] = i;
     room -= n;
   }

@@ -80,6 +80,7 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, with its message, */
   signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit of ulimit -f */
   lost_file_catch();
+  fl_mem_return_large();
   if (argc < 2)
     return fail(NULL, fl_fail(&err, FL_EUSAGE, "a command is needed; 'flotilla --help' lists them"),
                 &err);

@@ -110,6 +110,12 @@ int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err) {
   return rc;
 }
 
+void fl_fleet_rest(fl_fleet *f) {
+  if (f->pass != NULL) fl_pass_rest(f->pass);
+  for (size_t i = 0; i < 2; i++)
+    if (f->pool[i] != NULL) fl_kv_pool_trim(f->pool[i]);
+}
+
 /* --- texts --- */
 
 int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {

@@ -112,13 +112,11 @@ static int insert(fl_residency *r, fl_resident *s) {
 int fl_residency_load(fl_residency *r, const fl_fleet *f, size_t doc, const fl_conv_limits *limits,
                       fl_err *err) {
   const fl_mdoc *d = &f->m.doc[doc];
-  const fl_hparams *hp = fl_model_hparams(f->model);
   fl_resident *s = fl_calloc(1, sizeof *s);
   if (s == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to load it", d->name);
   s->doc = doc;
   int rc = fl_fleet_read_cartridge(f, doc, &s->cart, err);
   if (rc == FL_OK) rc = load_moments(s, f, d, err);
-  if (rc == FL_OK) rc = fl_cart_grad_init(&s->grad, hp, &s->cart, err);
   if (rc == FL_OK) rc = load_text(s, f, doc, err);
   if (rc == FL_OK) rc = load_kept(s, f, d, limits, err);
   if (rc == FL_OK) rc = fl_given_read(f->given, doc, limits, &s->given, &s->n_given, err);

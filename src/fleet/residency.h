@@ -40,7 +40,7 @@ typedef struct fl_resident {
   size_t doc;              /* position in the manifest */
   fl_cartridge cart;
   fl_adam adam;
-  fl_rows grad;
+  fl_rows grad;            /* without a block but in a step */
   fl_doc_text text;
   fl_kept kept;
   fl_conv *given;          /* from a study file: these instead of fresh and kept ones */

@@ -65,6 +65,9 @@ struct fl_fleet {
 /* Makes f->pass and the pool of a type when they are not there yet. */
 int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err);
 
+/* What workspaces hold goes back to the system until they are used again. */
+void fl_fleet_rest(fl_fleet *f);
+
 /* Appends the text of document i as training sees it. */
 int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
 /* The same for a fleet opened without documents: read from the name again, and refused when gone or

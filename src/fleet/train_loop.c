@@ -281,6 +281,7 @@ static int train(fl_trainer *t, fl_err *err) {
   if (rc == FL_OK) rc = prepare(t, err);
   if (rc != FL_OK) return rc;
   fl_index_forget(t->f); /* a query reads it again */
+  fl_fleet_rest(t->f);
   if (t->f->opts.rounds == 0) {
     fl_log_docs(t);
     return FL_OK;

@@ -6,6 +6,7 @@
  */
 #include "kernels/attention.h"
 
+#include "base/mem.h"
 #include "kernels/attention_bwd_isa.h"
 #include "kernels/attention_isa.h"
 #include "kernels/pointwise_isa.h"
@@ -241,6 +242,27 @@ void fl_page_put(const fl_kernels *k, void *page, const fl_attn *a, bool is_key,
     for (size_t i = 0; a->kv_f16 && i < n; i++) h[i * step] = half[i];
     for (size_t i = 0; !a->kv_f16 && i < n; i++) f[i * step] = x[at + i];
   }
+}
+
+/* A cache line of each row at a time: the keys' lines that it goes to stay in the cache. */
+static void turn_keys(float *to, const fl_attn *a, size_t row_in_page, size_t n, const float *x) {
+  enum { LINE = FL_ALIGN / sizeof(float) };
+  const size_t width = a->kv_heads * a->head_dim;
+  for (size_t at = 0, m; at < width; at += m) {
+    m = least(LINE, a->head_dim - at % a->head_dim);
+    for (size_t r = 0; r < n; r++)
+      for (size_t i = 0; i < m; i++) to[(at + i) * PAGE + row_in_page + r] = x[r * width + at + i];
+  }
+}
+
+void fl_page_put_rows(const fl_kernels *k, void *page, const fl_attn *a, bool is_key,
+                      size_t row_in_page, size_t n, const float *x) {
+  if (is_key && !a->kv_f16) {
+    turn_keys((float *)(void *)((char *)page + a->k_offset), a, row_in_page, n, x);
+    return;
+  }
+  for (size_t r = 0; r < n; r++)
+    fl_page_put(k, page, a, is_key, row_in_page + r, x + r * a->kv_heads * a->head_dim);
 }
 
 void fl_page_get(const fl_kernels *k, const void *page, const fl_attn *a, bool is_key,

@@ -82,6 +82,9 @@ void fl_attention_bwd(const fl_kernels *k, fl_team *team, const fl_attn *a,
 /* Writes/reads rows in page layout: x [kv_heads, head_dim] for one row, of K (is_key) or V. */
 void fl_page_put(const fl_kernels *k, void *page, const fl_attn *a, bool is_key, size_t row_in_page,
                  const float *x);
+/* The same for rows [row_in_page, row_in_page + n) of it: x [n, kv_heads, head_dim]. */
+void fl_page_put_rows(const fl_kernels *k, void *page, const fl_attn *a, bool is_key,
+                      size_t row_in_page, size_t n, const float *x);
 void fl_page_get(const fl_kernels *k, const void *page, const fl_attn *a, bool is_key,
                  size_t row_in_page, float *x);
 

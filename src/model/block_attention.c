@@ -1,23 +1,11 @@
 /* block_attention.c - the attention half of a block, forward and backward.
  *
  *   h = norm(x);  [q k v] = h Wqkv^T (+ bias);  q, k: norm by head, rotary at the row's position;
- *   k, v are written to the sequence's pages;  a = attention(q, pages);  x += [norm](a Wo^T)
+ *   k, v go to the pages that attention reads;  a = attention(q, pages);  x += [norm](a Wo^T)
  */
 #include <string.h>
 
 #include "model/internal.h"
-
-fl_attn fl_layer_attn(const fl_pass *p, size_t layer, const fl_kv_pool *pool) {
-  const fl_hparams *hp = &p->model->hp;
-  const fl_layer_hparams *l = &hp->layer[layer];
-  const fl_kv_layer *kl = fl_kv_layer_at(pool, layer);
-  float scale = hp->attn_scale;
-  if (scale == 0) scale = (float)(1.0 / __builtin_sqrt((double)l->head_dim));
-  return (fl_attn){ .n_heads = l->n_heads, .kv_heads = l->kv_heads, .head_dim = l->head_dim,
-                    .k_offset = kl->k_offset, .v_offset = kl->v_offset,
-                    .kv_f16 = fl_kv_pool_type(pool) == FL_KV_F16, .scale = scale,
-                    .softcap = hp->attn_softcap, .window = l->window };
-}
 
 size_t fl_layer_qkv_cols(const fl_hparams *hp, size_t layer) {
   const fl_layer_hparams *l = &hp->layer[layer];
@@ -28,6 +16,7 @@ size_t fl_layer_qkv_cols(const fl_hparams *hp, size_t layer) {
 /* What the row functions below need to know. */
 typedef struct half {
   size_t layer, q, kv, ld; /* columns of q, of k; row stride of qkv */
+  bool put;                /* k and v go to the pages */
   const fl_layer_hparams *l;
   const fl_layer_weights *w;
   fl_tape *t;
@@ -67,6 +56,17 @@ static void attn_norm_rows(fl_pass *p, const void *ctx, size_t first, size_t end
              d, p->model->hp.rms_eps);
 }
 
+/* k and v of one row of p->qkv from the raw projections to what attention sees, into the pages. */
+static void put_kv(fl_pass *p, const half *c, float *row, size_t r) {
+  const fl_layer_hparams *l = c->l;
+  float *k = row + c->q, *v = k + c->kv;
+  norm_rope(p, c, k, l->kv_heads, c->w->k_norm, r);
+  if (p->model->hp.v_norm)
+    fl_rmsnorm(p->model->kern, v, v, NULL, l->kv_heads, l->head_dim, l->head_dim, l->head_dim,
+               p->model->hp.rms_eps);
+  fl_pages_put(p, c->layer, r, k, v);
+}
+
 static void qkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   const half *c = ctx;
   bool owner = c->l->kv_from == (int32_t)c->layer;
@@ -76,12 +76,7 @@ static void qkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
     if (owner && c->l->v_from_k) memcpy(v, k, c->kv * sizeof *v);
     if (c->t != NULL) memcpy(c->t->qkv_raw + r * c->ld, row, c->ld * sizeof *row);
     norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, r);
-    if (p->rerun || !owner) continue;
-    norm_rope(p, c, k, c->l->kv_heads, c->w->k_norm, r);
-    if (p->model->hp.v_norm)
-      fl_rmsnorm(p->model->kern, v, v, NULL, c->l->kv_heads, c->l->head_dim, c->l->head_dim,
-                 c->l->head_dim, p->model->hp.rms_eps);
-    fl_seq_write(p->span[p->row_span[r]].seq, c->layer, p->row_pos[r], 1, k, v);
+    if (c->put) put_kv(p, c, row, r);
   }
 }
 
@@ -101,10 +96,11 @@ static void residual_rows(fl_pass *p, const void *ctx, size_t first, size_t end)
 void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   half c = half_of(p, layer, t);
   size_t d = p->model->hp.d_model, n = p->n_rows;
-  fl_attn a = fl_layer_attn(p, layer, fl_seq_pool(p->span[0].seq));
+  fl_attn a = fl_layer_attn(p, layer);
   float *att = t != NULL ? t->att : p->att;
   fl_pass_rows(p, attn_norm_rows, &c, n, d);
   fl_proj_forward(&c.w->qkv, p->team, p->qkv, c.ld, p->h, d, n, p->scratch);
+  c.put = fl_pages_open(p, layer, p->rerun);
   fl_pass_rows(p, qkv_rows, &c, n, 4 * c.ld);
   fl_attention(p->model->kern, p->team, &a, p->attn_span, p->n_spans, att, c.q, p->qkv, c.ld,
                t != NULL ? t->stat : NULL, p->scratch);
@@ -114,13 +110,14 @@ void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
 
 /* ---- backward ---- */
 
-/* q as the forward had it, from the raw projections. */
-static void redo_q_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+/* q, and k and v where they have left the pages, as the forward had them: from the raw projections. */
+static void redo_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   const half *c = ctx;
   for (size_t r = first; r < end; r++) {
     float *row = p->qkv + r * c->ld;
-    memcpy(row, c->raw + r * c->ld, c->q * sizeof *row);
+    memcpy(row, c->raw + r * c->ld, (c->put ? c->ld : c->q) * sizeof *row);
     norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, r);
+    if (c->put) put_kv(p, c, row, r);
   }
 }
 
@@ -222,7 +219,7 @@ static size_t place_grads(fl_pass *p, const half *c, size_t *kv_first) {
 void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads) {
   half c = half_of(p, layer, (fl_tape *)(uintptr_t)t); /* read only here; the struct is shared */
   size_t d = p->model->hp.d_model, n = p->n_rows, n_kv_rows;
-  fl_attn a = fl_layer_attn(p, layer, fl_seq_pool(p->span[0].seq));
+  fl_attn a = fl_layer_attn(p, layer);
   const float *dy = p->dx;
   c.raw = t->qkv_raw;
   c.kv_first = p->kv_first;
@@ -232,7 +229,8 @@ void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_
     dy = p->dy;
   }
   fl_proj_backward(&c.w->attn_out, p->team, p->datt, c.q, dy, d, n, p->scratch);
-  fl_pass_rows(p, redo_q_rows, &c, n, 2 * c.q);
+  c.put = !p->opt.checkpoint && fl_pages_open(p, layer, true);
+  fl_pass_rows(p, redo_rows, &c, n, 2 * c.q);
   fl_attention_bwd(p->model->kern, p->team, &a, p->attn_span, p->grad_span, p->n_spans, p->dqkv,
                    c.ld, p->datt, c.q, t->att, c.q, p->qkv, c.ld, t->stat, p->scratch);
   if (settle_kv(p, &c, n_kv_rows)) add_prefix(p, &c, grads);

@@ -64,12 +64,15 @@ typedef struct fl_moe_space {
   float *din, *drouter_in;       /* [rows, d_model] */
 } fl_moe_space;
 
+enum { FL_ACCUMULATED = 2 }; /* layers whose rows later layers use, at most */
+
 struct fl_pass {
   const fl_model *model;
   fl_team *team;
   fl_pass_options opt;
   fl_widths wide;
   fl_arena arena;
+  size_t at_rest;          /* bytes of the arena that outlast a forward and its backward */
   size_t loss_rows;        /* rows of the head at a time in fl_pass_loss */
   bool rerun;              /* a layer is being run again for its backward: K/V rows are in place */
 
@@ -108,8 +111,15 @@ struct fl_pass {
   float *dgu;              /* [max_rows, 2 * wide.ff] */
   float *dk, *dv;          /* [rows of all sequences, wide.kv] */
   size_t *kv_first;        /* [max_spans] a span's first row in them */
-  float *dk_acc[2], *dv_acc[2]; /* for layers whose rows later layers use */
-  int32_t acc_of[2];       /* those layers; -1 */
+  float *dk_acc[FL_ACCUMULATED], *dv_acc[FL_ACCUMULATED]; /* for layers whose rows later layers use */
+  int32_t acc_of[FL_ACCUMULATED]; /* those layers; -1 */
+
+  /* Spans behind loose rows: their pages, a layer at a time (pages.c). */
+  bool loose;
+  size_t n_pages;
+  size_t *page_first;      /* [max_spans] a span's first page */
+  const void **page[1 + FL_ACCUMULATED];
+  float *page_mem[1 + FL_ACCUMULATED]; /* pages of K and V, each [wide.kv * FL_KV_ROWS] */
 };
 
 /* Work over rows, split between the team's threads in contiguous shares. `cost` is the number of
@@ -117,8 +127,15 @@ struct fl_pass {
 typedef void fl_rows_fn(fl_pass *p, const void *ctx, size_t first, size_t end);
 void fl_pass_rows(fl_pass *p, fl_rows_fn *fn, const void *ctx, size_t n_rows, size_t cost);
 
-/* The geometry of a layer's attention in a pool. */
-fl_attn fl_layer_attn(const fl_pass *p, size_t layer, const fl_kv_pool *pool);
+/* pages.c. The geometry of a layer's attention in the pages of the spans that run. */
+fl_attn fl_layer_attn(const fl_pass *p, size_t layer);
+void fl_pages_carve(fl_pass *p);
+void fl_pages_place(fl_pass *p); /* after the spans were placed */
+/* The spans' pages become those of a layer, their prefixes are in them; true where the layer's own
+ * rows are to be put there. kept: its forward has run before. */
+bool fl_pages_open(fl_pass *p, size_t layer, bool kept);
+/* One row's k, v [kv_heads, head_dim] into its span's pages. */
+void fl_pages_put(fl_pass *p, size_t layer, size_t row, const float *k, const float *v);
 
 /* One half of a block each way; block_attention.c and block_ffn.c. `t` may be NULL (not recording).
  * In the forward p->x becomes the output. In the backward p->dx [rows, d_model] holds the gradient

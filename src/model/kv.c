@@ -68,14 +68,18 @@ int fl_kv_pool_new(fl_kv_pool **out, const fl_hparams *hp, const fl_kernels *ker
   return FL_OK;
 }
 
-void fl_kv_pool_free(fl_kv_pool *p) {
-  if (p == NULL) return;
+void fl_kv_pool_trim(fl_kv_pool *p) {
   while (p->free_list != NULL) {
     page *next = p->free_list->next_free;
     fl_free(p->free_list->data);
     fl_free(p->free_list);
     p->free_list = next;
   }
+}
+
+void fl_kv_pool_free(fl_kv_pool *p) {
+  if (p == NULL) return;
+  fl_kv_pool_trim(p);
   fl_free(p);
 }
 
@@ -260,11 +264,12 @@ static fl_attn page_view(const fl_kv_pool *p, size_t layer) {
 void fl_seq_write(fl_seq *s, size_t layer, size_t first, size_t n, const float *k, const float *v) {
   fl_attn a = page_view(s->pool, layer);
   size_t width = a.kv_heads * a.head_dim;
-  for (size_t i = 0; i < n; i++) {
-    size_t row = first + i;
+  for (size_t i = 0, take; i < n; i += take) {
+    size_t row = first + i, at = row % FL_KV_ROWS;
     void *base = s->page[row / FL_KV_ROWS]->data;
-    fl_page_put(s->pool->kern, base, &a, true, row % FL_KV_ROWS, k + i * width);
-    fl_page_put(s->pool->kern, base, &a, false, row % FL_KV_ROWS, v + i * width);
+    take = n - i < FL_KV_ROWS - at ? n - i : FL_KV_ROWS - at;
+    fl_page_put_rows(s->pool->kern, base, &a, true, at, take, k + i * width);
+    fl_page_put_rows(s->pool->kern, base, &a, false, at, take, v + i * width);
   }
 }
 

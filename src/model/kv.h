@@ -38,6 +38,7 @@ typedef struct fl_seq fl_seq;
 int fl_kv_pool_new(fl_kv_pool **out, const fl_hparams *hp, const fl_kernels *kern, fl_kv_type type,
                    size_t max_bytes, fl_err *err);
 void fl_kv_pool_free(fl_kv_pool *p); /* its sequences must be freed before */
+void fl_kv_pool_trim(fl_kv_pool *p); /* frees the pages that no sequence uses */
 fl_kv_type fl_kv_pool_type(const fl_kv_pool *p);
 size_t fl_kv_pool_bytes(const fl_kv_pool *p);      /* bytes of pages in use */
 size_t fl_kv_row_bytes(const fl_kv_pool *p);       /* bytes a row takes over all layers */

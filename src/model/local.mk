@@ -10,7 +10,7 @@ src_libflmodel_a_SOURCES = \
 	src/model/internal.h \
 	src/model/kv.c src/model/kv.h \
 	src/model/loader.h src/model/model.c src/model/model.h \
-	src/model/pass.c src/model/pass.h \
+	src/model/pages.c src/model/pass.c src/model/pass.h \
 	src/model/sampler.c src/model/sampler.h \
 	src/model/weights.c src/model/weights.h \
 	src/model/weights_extra.c

@@ -48,6 +48,8 @@ int fl_model_open(fl_model **out, const char *path, const fl_model_options *opt,
              ? opt->force_template : fl_template_detect(m->gguf, m->tok);
   fl_gguf_fingerprint(m->gguf, m->hash);
   fl_tokenizer_hash(m->tok, m->tok_hash);
+  for (size_t i = 0; i < fl_gguf_n_tensors(m->gguf); i++) /* what the fingerprint looked at */
+    fl_gguf_drop(m->gguf, fl_gguf_tensor_at(m->gguf, i));
   *out = m;
   m = NULL;
 done:

@@ -3,6 +3,7 @@
  * Memory: one arena, laid out by carve(), which runs twice: once to measure, once to hand out. After
  * fl_pass_new nothing but page reservation allocates.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "model/internal.h"
@@ -87,7 +88,6 @@ static void carve_inner(fl_pass *p, fl_tape *t, const fl_layer_weights *w, size_
 static void carve_tape(fl_pass *p) {
   const fl_model *m = p->model;
   fl_tape shared = { 0 };
-  p->tape = fl_arena_take(&p->arena, m->hp.n_layers, sizeof *p->tape);
   if (p->opt.checkpoint)
     carve_inner(p, &shared, NULL, p->wide.qkv, p->wide.q, p->wide.heads, p->wide.ff);
   for (size_t i = 0; i < m->hp.n_layers; i++) {
@@ -115,6 +115,7 @@ static void find_shared_layers(fl_pass *p) {
 static void carve_backward(fl_pass *p) {
   size_t rows = p->opt.max_rows, d = p->model->hp.d_model;
   size_t kv_rows = p->opt.max_spans * p->opt.max_prefix + rows;
+  fl_pages_carve(p);
   carve_tape(p);
   p->dx = floats(p, rows, d);
   p->dh = floats(p, max2(rows, p->loss_rows), d);
@@ -137,6 +138,9 @@ static void carve_backward(fl_pass *p) {
 static void carve(fl_pass *p) {
   const fl_hparams *hp = &p->model->hp;
   size_t rows = p->opt.max_rows, spans = p->opt.max_spans;
+  if (p->opt.record) p->tape = fl_arena_take(&p->arena, hp->n_layers, sizeof *p->tape);
+  p->at_rest = p->arena.used;
+  p->page_first = fl_arena_take(&p->arena, spans, sizeof *p->page_first);
   p->span = fl_arena_take(&p->arena, spans, sizeof *p->span);
   p->attn_span = fl_arena_take(&p->arena, spans, sizeof *p->attn_span);
   p->grad_span = fl_arena_take(&p->arena, spans, sizeof *p->grad_span);
@@ -199,6 +203,11 @@ void fl_pass_free(fl_pass *p) {
   fl_free(p);
 }
 
+void fl_pass_rest(fl_pass *p) {
+  p->n_rows = p->n_spans = 0;
+  fl_arena_forget(&p->arena, p->at_rest);
+}
+
 size_t fl_pass_bytes(const fl_pass *p) {
   return p->arena.cap;
 }
@@ -241,9 +250,17 @@ void fl_pass_rows(fl_pass *p, fl_rows_fn *fn, const void *ctx, size_t n_rows, si
 
 /* ---- forward ---- */
 
+/* Rows before a span. */
+static size_t rows_before(const fl_span *s) {
+  size_t n = 0;
+  if (s->seq != NULL) return fl_seq_rows(s->seq);
+  for (size_t i = 0; i < s->n_parts; i++) n += s->parts[i].n_rows;
+  return n;
+}
+
 static int check_span(const fl_pass *p, const fl_span *s, fl_err *err) {
   const fl_hparams *hp = &p->model->hp;
-  size_t end = fl_seq_rows(s->seq) + s->n_rows;
+  size_t end = rows_before(s) + s->n_rows;
   if (end > hp->n_ctx)
     return fl_fail(err, FL_EINPUT, "%s: %zu rows do not fit the model's context of %zu",
                    p->model->path, end, hp->n_ctx);
@@ -261,14 +278,15 @@ static int check_spans(const fl_pass *p, const fl_span *spans, size_t n_spans, f
     return fl_fail(err, FL_EFULL, "%zu sequences in a pass made for %zu", n_spans, p->opt.max_spans);
   for (size_t i = 0; i < n_spans; i++) {
     if ((rc = check_span(p, &spans[i], err)) < 0) return rc;
-    if (p->opt.record && fl_seq_rows(spans[i].seq) > p->opt.max_prefix)
+    assert((spans[i].seq == NULL) == (spans[0].seq == NULL) && (spans[i].seq || p->opt.record));
+    if (p->opt.record && rows_before(&spans[i]) > p->opt.max_prefix)
       return fl_fail(err, FL_EFULL, "a prefix of %zu rows in a pass made for %zu",
-                     fl_seq_rows(spans[i].seq), p->opt.max_prefix);
+                     rows_before(&spans[i]), p->opt.max_prefix);
     rows += spans[i].n_rows;
   }
   if (rows > p->opt.max_rows)
     return fl_fail(err, FL_EFULL, "%zu rows in a pass made for %zu", rows, p->opt.max_rows);
-  for (size_t i = 0; i < n_spans; i++) {
+  for (size_t i = 0; i < n_spans && spans[i].seq != NULL; i++) {
     rc = fl_seq_reserve(spans[i].seq, fl_seq_rows(spans[i].seq) + spans[i].n_rows, err);
     if (rc < 0) return rc;
   }
@@ -279,23 +297,26 @@ static void place_rows(fl_pass *p, const fl_span *spans, size_t n_spans) {
   const fl_hparams *hp = &p->model->hp;
   size_t at = 0;
   for (size_t s = 0; s < n_spans; s++) {
-    size_t pos0 = fl_seq_rows(spans[s].seq), n = spans[s].n_rows;
+    fl_seq *seq = spans[s].seq;
+    size_t pos0 = rows_before(&spans[s]), n = spans[s].n_rows;
     p->span[s] = spans[s];
-    p->attn_span[s] = (fl_attn_span){ .pages = fl_seq_pages(spans[s].seq), .n_rows = pos0 + n,
-                                      .q_first = at, .n_q = n };
+    p->attn_span[s] = (fl_attn_span){ .pages = seq != NULL ? fl_seq_pages(seq) : NULL,
+                                      .n_rows = pos0 + n, .q_first = at, .n_q = n };
     for (size_t i = 0; i < n; i++) {
       p->row_span[at + i] = (uint32_t)s;
       p->row_token[at + i] = spans[s].tokens[i];
       p->row_pos[at + i] = pos0 + i;
     }
+    const size_t position = seq != NULL ? fl_seq_position(seq) : spans[s].position;
     for (int r = 0; r < 2; r++)
       if (hp->rope[r].half != 0)
-        fl_rope_table(p->rope[r] + at * 2 * hp->rope[r].half, fl_seq_position(spans[s].seq), n,
-                      hp->rope[r].inv_freq, hp->rope[r].half, hp->rope[r].mscale);
+        fl_rope_table(p->rope[r] + at * 2 * hp->rope[r].half, position, n, hp->rope[r].inv_freq,
+                      hp->rope[r].half, hp->rope[r].mscale);
     at += n;
   }
   p->n_spans = n_spans;
   p->n_rows = at;
+  fl_pages_place(p);
 }
 
 static void embed_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
@@ -335,7 +356,7 @@ int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *er
     fl_attention_half_fwd(p, i, t);
     fl_ffn_half_fwd(p, i, t);
   }
-  for (size_t s = 0; s < n_spans; s++) fl_seq_advance(spans[s].seq, spans[s].n_rows);
+  for (size_t s = 0; s < n_spans && !p->loose; s++) fl_seq_advance(spans[s].seq, spans[s].n_rows);
   return FL_OK;
 }
 
@@ -441,7 +462,7 @@ void fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, 
 
 /* ---- backward ---- */
 
-/* Fills the shared inner activations again; the K/V rows stand in the pages already. */
+/* Fills the shared inner activations again; a sequence's pages have the K/V rows already. */
 static void rerun_layer(fl_pass *p, size_t layer) {
   fl_tape *t = &p->tape[layer];
   memcpy(p->x, t->x_in, p->n_rows * p->model->hp.d_model * sizeof *p->x);

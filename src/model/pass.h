@@ -39,15 +39,29 @@ typedef struct fl_pass_options {
 int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_options *opt,
                 fl_err *err);
 void fl_pass_free(fl_pass *p);
+/* Gives the memory of what the pass holds back to the system until it is used again. */
+void fl_pass_rest(fl_pass *p);
 size_t fl_pass_bytes(const fl_pass *p);
 size_t fl_pass_max_rows(const fl_pass *p);
 fl_team *fl_pass_team(const fl_pass *p);
 const fl_model *fl_pass_model(const fl_pass *p);
 
+/* Rows that stand before a span and lie in no sequence. */
+typedef struct fl_prefix_part {
+  size_t n_rows;
+  float *const *k;     /* [n_layers] -> [n_rows, kv_heads, head_dim]; NULL where a layer has none */
+  float *const *v;
+} fl_prefix_part;
+
+/* New rows of a sequence; or, with seq == NULL and recording, rows behind the parts of a prefix one
+ * after the other, which are not kept: no more than one layer's keys and values are then held
+ * beside the parts. The spans of a call are all of one sort, and parts stay until its backward. */
 typedef struct fl_span {
   fl_seq *seq;
   const int32_t *tokens;
   size_t n_rows;       /* >= 1 */
+  const fl_prefix_part *parts;
+  size_t n_parts, position; /* of the first new row, when seq is NULL */
 } fl_span;
 
 /* Rows are numbered 0.. over the spans in order. Positions past the model's context, ids outside

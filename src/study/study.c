@@ -164,6 +164,8 @@ static void tear_down(maker *mk) {
     fl_target_room_release(&mk->item[i].room);
   }
   for (size_t i = 0; i < mk->n_base; i++) fl_seq_free(mk->base[i].seq);
+  fl_kv_pool_trim(mk->pool);
+  fl_pass_rest(mk->pass);
   fl_free(mk->item);
   fl_free(mk->base);
   fl_free(mk->stream);

@@ -1,8 +1,8 @@
 /* step.c - one step: compose, forward, loss, backward, optimizer. Which conversations are this
  * rank's: spread.h; they are numbered here as they are there, in `mine`.
  *
- * Conversations that see the same parts in the same order share the pages of one composed prefix.
- * They are cut into groups, in order: as many as fit a pass when packing, one otherwise. The pass
+ * A conversation stands behind the cartridges' own arrays, which the pass lays out layer by layer:
+ * no composed prefix is held. Conversations are cut into groups, in order: as many as fit a pass when packing, one otherwise. The pass
  * adds every span's contribution to a gradient in span order, so a cartridge's gradient is the same
  * sum, term by term, however the conversations were grouped. What follows the last supervised row
  * of a conversation decides nothing and is not run.
@@ -16,26 +16,16 @@
 #include "base/mem.h"
 #include "train/spread.h"
 
-typedef struct prefix { /* composed rows of one list of parts */
-  const size_t *parts;
-  size_t n_parts;
-  fl_seq *seq;
-} prefix;
-
 struct fl_stepper {
   const fl_model *model;
   fl_team *team;
   fl_pass *pass;
-  fl_kv_pool *pool;
   fl_stepper_limits lim;
   size_t pass_rows, pass_convs;
-  prefix *prefix;             /* [max_convs] of the running step */
-  size_t n_prefix;
-  fl_seq **seq;               /* [max_convs] of the running group */
+  fl_prefix_part *prefix;     /* [max_convs, max_parts] of the running group */
   fl_span *span;              /* [max_convs] */
   fl_grad_span *grad_span;    /* [max_convs] */
   fl_grad_part *grad_part;    /* [max_convs, max_parts] */
-  const fl_cartridge **part;  /* [max_parts] */
   size_t *row;                /* [max_sup] */
   fl_target_row *target;      /* [max_sup] */
   double *row_loss;           /* [max_sup] */
@@ -50,6 +40,7 @@ typedef struct job {
   const fl_step_conv *convs;
   size_t n_convs;
   bool pack, backward;
+  bool *lent;    /* [n_trainees] gradients of this step alone */
   float scale;   /* of the loss: 1 / supervised rows */
   double loss;   /* sum over supervised rows */
   size_t n_sup, n_rows;
@@ -68,17 +59,15 @@ static int alloc_scratch(fl_stepper *s, fl_err *err) {
   size_t n_grad_parts;
   if (!fl_mul_size(l->max_convs, l->max_parts, &n_grad_parts))
     return fl_fail(err, FL_ENOMEM, "too many conversations in a step; lower --accum");
-  s->prefix = fl_calloc(l->max_convs, sizeof *s->prefix);
-  s->seq = fl_calloc(l->max_convs, sizeof *s->seq);
+  s->prefix = fl_calloc(n_grad_parts, sizeof *s->prefix);
   s->span = fl_calloc(l->max_convs, sizeof *s->span);
   s->grad_span = fl_calloc(l->max_convs, sizeof *s->grad_span);
   s->grad_part = fl_calloc(n_grad_parts, sizeof *s->grad_part);
-  s->part = fl_calloc(l->max_parts, sizeof *s->part);
   s->row = fl_calloc(l->max_sup, sizeof *s->row);
   s->target = fl_calloc(l->max_sup, sizeof *s->target);
   s->row_loss = fl_calloc(l->max_sup, sizeof *s->row_loss);
-  if (!s->prefix || !s->seq || !s->span || !s->grad_span || !s->grad_part || !s->part || !s->row ||
-      !s->target || !s->row_loss)
+  if (!s->prefix || !s->span || !s->grad_span || !s->grad_part || !s->row || !s->target ||
+      !s->row_loss)
     return fl_fail(err, FL_ENOMEM, "out of memory for a training step; lower --accum");
   return fl_spread_init(&s->spread, l->dist, l->max_convs, l->max_parts, err);
 }
@@ -104,8 +93,6 @@ int fl_stepper_new(fl_stepper **out, const fl_model *m, fl_team *team, const fl_
   s->lim = *l;
   int rc = size_pass(s, err);
   if (rc == FL_OK) rc = alloc_scratch(s, err);
-  if (rc == FL_OK)
-    rc = fl_kv_pool_new(&s->pool, fl_model_hparams(m), fl_model_kernels(m), FL_KV_F32, 0, err);
   const fl_pass_options opt = { .max_rows = s->pass_rows,
                                 .max_spans = s->pass_convs,
                                 .max_out_rows = l->max_sup,
@@ -124,13 +111,10 @@ int fl_stepper_new(fl_stepper **out, const fl_model *m, fl_team *team, const fl_
 void fl_stepper_free(fl_stepper *s) {
   if (!s) return;
   fl_pass_free(s->pass);
-  fl_kv_pool_free(s->pool);
   fl_free(s->prefix);
-  fl_free(s->seq);
   fl_free(s->span);
   fl_free(s->grad_span);
   fl_free(s->grad_part);
-  fl_free(s->part);
   fl_free(s->row);
   fl_free(s->target);
   fl_free(s->row_loss);
@@ -167,7 +151,10 @@ static int check_conv(const job *j, const fl_step_conv *sc) {
                    "planned for", sc->n_parts, l->max_parts);
   for (size_t i = 0; i < sc->n_parts; i++) {
     assert(sc->parts[i] < j->n_trainees);
-    prefix_rows += j->trainees[sc->parts[i]].cart->rows.n_rows;
+    const fl_cartridge *cart = j->trainees[sc->parts[i]].cart;
+    int rc = fl_cartridge_fits(cart, fl_model_hparams(j->s->model), "a cartridge", j->err);
+    if (rc != FL_OK) return rc;
+    prefix_rows += cart->rows.n_rows;
   }
   if (prefix_rows > l->max_prefix || conv_rows(sc->conv) > l->max_conv_rows ||
       sc->conv->targets.n_rows > l->max_sup)
@@ -192,43 +179,6 @@ static int check_job(job *j) {
   return FL_OK;
 }
 
-/* --- prefixes ------------------------------------------------------------------------------ */
-
-static bool same_parts(const prefix *p, const fl_step_conv *c) {
-  if (p->n_parts != c->n_parts) return false;
-  for (size_t i = 0; i < c->n_parts; i++)
-    if (p->parts[i] != c->parts[i]) return false;
-  return true;
-}
-
-static prefix *find_prefix(fl_stepper *s, const fl_step_conv *c) {
-  for (size_t i = 0; i < s->n_prefix; i++)
-    if (same_parts(&s->prefix[i], c)) return &s->prefix[i];
-  return NULL;
-}
-
-static int compose_all(job *j) {
-  fl_stepper *s = j->s;
-  for (size_t i = 0; i < s->spread.n_mine; i++) {
-    const fl_step_conv *c = own(j, i);
-    if (find_prefix(s, c)) continue;
-    prefix *p = &s->prefix[s->n_prefix];
-    *p = (prefix){ .parts = c->parts, .n_parts = c->n_parts };
-    int rc = fl_seq_new(&p->seq, s->pool, j->err);
-    if (rc != FL_OK) return rc;
-    s->n_prefix++;
-    for (size_t k = 0; k < c->n_parts; k++) s->part[k] = j->trainees[c->parts[k]].cart;
-    rc = fl_compose(p->seq, s->part, c->n_parts, s->lim.positions, j->err);
-    if (rc != FL_OK) return rc;
-  }
-  return FL_OK;
-}
-
-static void drop_prefixes(fl_stepper *s) {
-  for (size_t i = 0; i < s->n_prefix; i++) fl_seq_free(s->prefix[i].seq);
-  s->n_prefix = 0;
-}
-
 /* --- groups -------------------------------------------------------------------------------- */
 
 /* The end of the group that begins at conversation `first`. */
@@ -247,19 +197,21 @@ static size_t group_end(const job *j, size_t first) {
   return end;
 }
 
-static int fork_spans(job *j, size_t first, size_t n) {
+static void gather_spans(job *j, size_t first, size_t n) {
   fl_stepper *s = j->s;
-  for (size_t i = 0; i < n; i++) s->seq[i] = NULL;
+  fl_prefix_part *part = s->prefix;
   for (size_t i = 0; i < n; i++) {
     const fl_step_conv *c = own(j, first + i);
-    const prefix *p = find_prefix(s, c);
-    int rc = fl_seq_fork(&s->seq[i], p->seq, fl_seq_rows(p->seq), j->err);
-    if (rc != FL_OK) return rc;
-    s->span[i] = (fl_span){ .seq = s->seq[i],
-                            .tokens = c->conv->tokens.data,
-                            .n_rows = conv_rows(c->conv) };
+    size_t position = 0;
+    s->span[i] = (fl_span){ .tokens = c->conv->tokens.data, .n_rows = conv_rows(c->conv),
+                            .parts = part, .n_parts = c->n_parts };
+    for (size_t k = 0; k < c->n_parts; k++) {
+      const fl_cartridge *cart = j->trainees[c->parts[k]].cart;
+      *part++ = (fl_prefix_part){ cart->rows.n_rows, cart->rows.k, cart->rows.v };
+      position = fl_position_after(cart, position, s->lim.positions);
+    }
+    s->span[i].position = position;
   }
-  return FL_OK;
 }
 
 /* Supervised rows of the group, numbered over its spans; returns their number. */
@@ -311,8 +263,8 @@ static void add_losses(const job *j, size_t first, size_t n) {
 
 static int run_group(job *j, size_t first, size_t n) {
   fl_stepper *s = j->s;
-  int rc = fork_spans(j, first, n);
-  if (rc == FL_OK) rc = fl_pass_forward(s->pass, s->span, n, j->err);
+  gather_spans(j, first, n);
+  int rc = fl_pass_forward(s->pass, s->span, n, j->err);
   if (rc == FL_OK) {
     const size_t n_sup = gather_targets(j, first, n);
     fl_pass_loss(s->pass, s->row, s->target, n_sup, j->scale, s->row_loss);
@@ -322,24 +274,55 @@ static int run_group(job *j, size_t first, size_t n) {
       fl_pass_backward(s->pass, s->grad_span);
     }
   }
-  for (size_t i = 0; i < n; i++) fl_seq_free(s->seq[i]);
   return rc;
+}
+
+/* --- gradients ----------------------------------------------------------------------------- */
+
+static bool is_visible(const job *j, size_t trainee) {
+  for (size_t i = 0; i < j->n_convs; i++)
+    for (size_t k = 0; k < j->convs[i].n_parts; k++)
+      if (j->convs[i].parts[k] == trainee) return true;
+  return false;
+}
+
+/* Zeroed gradients; those that the caller gave no room for are lent to what is visible. */
+static int open_grads(job *j) {
+  int rc = FL_OK;
+  if (!j->backward) return FL_OK;
+  j->lent = fl_calloc(j->n_trainees + 1, sizeof *j->lent);
+  if (!j->lent) return fl_fail(j->err, FL_ENOMEM, "out of memory for a training step");
+  for (size_t i = 0; rc == FL_OK && i < j->n_trainees; i++) {
+    const fl_trainee *t = &j->trainees[i];
+    if (t->grad && t->grad->block) fl_rows_zero(t->grad);
+    if (!t->grad || t->grad->block || !is_visible(j, i)) continue;
+    rc = fl_rows_like(t->grad, &t->cart->rows, t->cart->rows.n_rows - t->cart->frozen, j->err);
+    j->lent[i] = rc == FL_OK;
+  }
+  return rc;
+}
+
+static void close_grad(const job *j, size_t trainee) {
+  if (j->lent && j->lent[trainee]) fl_rows_release(j->trainees[trainee].grad);
+}
+
+static void close_grads(job *j) {
+  for (size_t i = 0; i < j->n_trainees; i++) close_grad(j, i);
+  fl_free(j->lent);
+  j->lent = NULL;
 }
 
 /* This rank's conversations. */
 static int run_own(job *j) {
   fl_stepper *s = j->s;
-  int rc = FL_OK;
-  for (size_t i = 0; j->backward && i < j->n_trainees; i++)
-    if (j->trainees[i].grad) fl_rows_zero(j->trainees[i].grad);
-  if (j->backward)
+  int rc = open_grads(j);
+  if (rc == FL_OK && j->backward)
     rc = fl_spread_room(&s->spread, j->trainees, j->n_trainees, j->convs, j->err);
-  if (rc == FL_OK) rc = compose_all(j);
   for (size_t at = 0, end; rc == FL_OK && at < s->spread.n_mine; at = end) {
     end = group_end(j, at);
     rc = run_group(j, at, end - at);
   }
-  drop_prefixes(s);
+  fl_pass_rest(s->pass);
   return rc;
 }
 
@@ -361,13 +344,6 @@ static int run_job(job *j) {
 }
 
 /* --- the calls ----------------------------------------------------------------------------- */
-
-static bool is_visible(const job *j, size_t trainee) {
-  for (size_t i = 0; i < j->n_convs; i++)
-    for (size_t k = 0; k < j->convs[i].n_parts; k++)
-      if (j->convs[i].parts[k] == trainee) return true;
-  return false;
-}
 
 /* The norm over all visible cartridges; each is clipped by its own when clip > 0. */
 static double norm_and_clip(const job *j, double clip) {
@@ -401,7 +377,19 @@ int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const f
                  size_t n_convs, fl_step_result *r, fl_err *err) {
   job j = { .s = s, .trainees = trainees, .n_trainees = n_trainees, .convs = convs,
             .n_convs = n_convs, .pack = s->lim.pack, .backward = true, .err = err };
-  return grad_job(&j, 0, r);
+  int rc = grad_job(&j, 0, r);
+  close_grads(&j);
+  return rc;
+}
+
+static void take_steps(job *j, const fl_rate *rate) {
+  for (size_t i = 0; i < j->n_trainees; i++) {
+    const fl_trainee *t = &j->trainees[i];
+    if (!t->grad || !is_visible(j, i)) continue;
+    const double lr = fl_rate_at(rate, t->cart->steps);
+    fl_adam_step(fl_model_kernels(j->s->model), j->s->team, t->cart, t->adam, t->grad, lr);
+    close_grad(j, i);
+  }
 }
 
 int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
@@ -409,16 +397,11 @@ int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_ste
   job j = { .s = s, .trainees = trainees, .n_trainees = n_trainees, .convs = convs,
             .n_convs = n_convs, .pack = o->pack, .backward = true, .err = err };
   int rc = grad_job(&j, o->clip, r);
-  if (rc != FL_OK) return rc;
   const double start_s = fl_now_s();
-  for (size_t i = 0; i < n_trainees; i++) {
-    const fl_trainee *t = &trainees[i];
-    if (!t->grad || !is_visible(&j, i)) continue;
-    const double lr = fl_rate_at(&o->rate, t->cart->steps);
-    fl_adam_step(fl_model_kernels(s->model), s->team, t->cart, t->adam, t->grad, lr);
-  }
-  r->opt_s = fl_now_s() - start_s;
-  return FL_OK;
+  if (rc == FL_OK) take_steps(&j, &o->rate);
+  if (rc == FL_OK) r->opt_s = fl_now_s() - start_s;
+  close_grads(&j);
+  return rc;
 }
 
 int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,

@@ -21,7 +21,8 @@
 typedef struct fl_trainee {
   fl_cartridge *cart;
   fl_adam *adam;      /* may be NULL where no step is taken (fl_step_grad, fl_step_eval) */
-  fl_rows *grad;      /* scratch of the trainable rows' shape; NULL: a part that is not trained */
+  fl_rows *grad;      /* of the trainable rows' shape; without a block: given one for the step, where
+                         the cartridge is visible; NULL: a part that is not trained */
 } fl_trainee;
 
 typedef struct fl_step_conv {
@@ -75,7 +76,8 @@ int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_ste
 int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, double *loss, size_t *n_sup,
                  fl_err *err);
-/* Gradients only, for gates and tests: trainees' grad is filled, no optimizer step. */
+/* Gradients only, for gates and tests: trainees' grad, which has a block, is filled; no optimizer
+ * step. */
 int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
                  size_t n_convs, fl_step_result *r, fl_err *err);
 
