@@ -1,4 +1,5 @@
-/* cmd_import.c - import: an archive of a fleet becomes a fleet's folder.
+/* cmd_import.c - import: an archive of a fleet becomes a fleet's folder, a file of torch.save a
+ * cartridge (import_torch.c).
  *
  * The archive is hostile: only plain files are taken, by plain names, each once; the folder is made
  * under a temporary name, read as a fleet, and renamed. */
@@ -11,6 +12,7 @@
 #include "cartridge/cartridge_io.h"
 #include "commands/command.h"
 #include "commands/fleet_dir.h"
+#include "commands/import.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 
@@ -19,14 +21,12 @@
 #include <archive_entry.h>
 #endif
 
-typedef struct import_args {
-  common_args common;
-  const char *out;
-} import_args;
-
 static const opt_spec specs[] = {
-  { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "FLEET",
-    .offset = offsetof(import_args, out), .help = "the folder to make" },
+  { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "NAME",
+    .offset = offsetof(import_args, out), .help = "the fleet's folder or cartridge's file to make" },
+  { .name = "model", .letter = 'm', .type = OPT_TEXT, .meta = "FILE",
+    .offset = offsetof(import_args, model),
+    .help = "for a file of torch.save: its model, a GGUF file" },
   { 0 }
 };
 static const opt_group groups[] = { { "Options", specs, 0 },
@@ -125,38 +125,62 @@ static void remove_folder(const char *dir) {
   rmdir(dir);
 }
 
-static int run(const opt_parsed *p, fl_err *err) {
-  const import_args *a = p->args;
+static int import_fleet(fl_json *out, const import_args *a, const char *archive, fl_err *err) {
   fl_manifest m = { 0 };
-  if (!a->out || !*a->out) return fl_fail(err, FL_EUSAGE, "--out FLEET is needed");
-  if (fl_fs_exists(a->out))
-    return fl_fail(err, FL_EUSAGE, "--out %s: exists; give another name", a->out);
   char *temp = fl_asprintf("%s.part-%ld", a->out, (long)getpid());
-  fl_json *out = fl_json_object();
-  signals_catch();
-  int rc = temp && out ? fl_fs_mkdir(temp, err) : fl_fail(err, FL_ENOMEM, "not enough memory");
+  int rc = temp ? fl_fs_mkdir(temp, err) : fl_fail(err, FL_ENOMEM, "not enough memory");
   if (rc == FL_OK) {
-    rc = unpack(p->operand[0], temp, err);
+    rc = unpack(archive, temp, err);
     if (rc == FL_OK) rc = check_fleet(&m, temp, err);
     if (rc == FL_OK && rename(temp, a->out) != 0)
       rc = fl_fail(err, FL_EFAIL, "--out %s: cannot be made", a->out);
     if (rc != FL_OK) remove_folder(temp);
   }
-  if (rc == FL_OK && (!a->common.quiet || a->common.json)) {
+  if (rc == FL_OK) {
     fl_json_set_str(out, "fleet", a->out);
     fl_json_set_u64(out, "docs", m.n);
     fl_json_set_str(out, "model", m.model_name ? m.model_name : "");
-    rc = report_print(out, a->common.json, err);
   }
   fl_manifest_release(&m);
-  fl_json_free(out);
   fl_free(temp);
   return rc;
 }
 
+/* Begins as zip files do. */
+static bool is_zip(const char *path) {
+  char head[4] = "";
+  FILE *f = fopen(path, "rb");
+  const bool zip = f && fread(head, 1, 4, f) == 4 && memcmp(head, "PK\3\4", 4) == 0;
+  if (f) fclose(f);
+  return zip;
+}
+
+static int run(const opt_parsed *p, fl_err *err) {
+  const import_args *a = p->args;
+  const bool torch = is_zip(p->operand[0]);
+  if (!a->out || !*a->out) return fl_fail(err, FL_EUSAGE, "--out NAME is needed");
+  if (fl_fs_exists(a->out))
+    return fl_fail(err, FL_EUSAGE, "--out %s: exists; give another name", a->out);
+  if (torch && !a->model)
+    return fl_fail(err, FL_EUSAGE, "--model FILE is needed for a file of torch.save");
+  if (!torch && a->model)
+    return fl_fail(err, FL_EUSAGE, "--model: %s is no file of torch.save; leave it out",
+                   p->operand[0]);
+  fl_json *out = fl_json_object();
+  if (!out) return fl_fail(err, FL_ENOMEM, "not enough memory");
+  signals_catch();
+  int rc = torch ? import_torch(out, a, p->operand[0], err)
+                 : import_fleet(out, a, p->operand[0], err);
+  if (rc == FL_OK && (!a->common.quiet || a->common.json))
+    rc = report_print(out, a->common.json, err);
+  fl_json_free(out);
+  return rc;
+}
+
 const command cmd_import = { .name = "import",
-                             .operands = "ARCHIVE",
-                             .summary = "Makes a fleet's folder from an archive of it",
+                             .operands = "FILE",
+                             .summary = "Makes a fleet's folder from an archive of it, or a "
+                                        "cartridge from a checkpoint of torch",
                              .min_operands = 1,
                              .max_operands = 1,
                              .groups = groups,

@@ -44,6 +44,8 @@ flotilla_SOURCES = \
 	src/commands/gate_grad.c \
 	src/commands/gate_logits.c \
 	src/commands/gate_resume.c \
+	src/commands/import.h \
+	src/commands/import_torch.c \
 	src/commands/info.h \
 	src/commands/info_files.c \
 	src/commands/info_fleet.c \

@@ -13,5 +13,7 @@ src_libflformats_a_SOURCES = \
 	src/formats/quant_k.c \
 	src/formats/safetensors.c src/formats/safetensors.h \
 	src/formats/safetensors_write.c \
+	src/formats/torch_file.c src/formats/torch_file.h \
+	src/formats/torch_pickle.c src/formats/torch_pickle.h \
 	src/formats/transcode.c src/formats/transcode.h
 FORMATS_LIBS = src/libflformats.a $(BASE_LIBS)

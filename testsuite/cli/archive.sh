@@ -17,6 +17,37 @@ says "$work/back/README.md" '^\| .*mine\.md \| 430 \| 24 \| 0 \|'
 run 0 ask -m "$model" "$work/fleet" 'Who is the foreman at Tulby Mine?' -q && cp "$out" "$work/answer"
 run 0 ask -m "$model" "$work/back" 'Who is the foreman at Tulby Mine?' -q && same "$out" "$work/answer"
 
+# Cartridges that torch saved (fixtures/tiny/torch/make.py): the values that torch has.
+torch() { # FILE MODEL ROWS FROZEN
+  run 0 import -m "$2" -o "$work/$1.safetensors" "$FIXTURES/tiny/torch/$1.pt" --json
+  says "$out" "\"rows\": $3" && says "$out" "\"frozen\": $4"
+  tail -c "$(wc -c <"$FIXTURES/tiny/torch/$1.f32")" "$work/$1.safetensors" >"$work/$1.f32"
+  same "$work/$1.f32" "$FIXTURES/tiny/torch/$1.f32"
+}
+qwen3=$FIXTURES/tiny/tiny-qwen3.gguf llama=$FIXTURES/tiny/tiny-llama.gguf
+torch module "$qwen3" 6 1
+torch pairs "$llama" 5 2
+torch plain "$qwen3" 4 0
+run 0 info "$work/module.safetensors" && says "$out" 'names, shapes and values are whole'
+# There and back again: the same rows; and a fleet begins with them.
+run 0 train "$work/tiny" -m "$llama" -d "$docs/mine.md" --p 24 --rounds 0 --heldout 0 --template plain -q
+run 0 export --to torch -m "$llama" -o "$work/c.pt" "$work/tiny"/doc-000.*.safetensors
+run 0 import -m "$llama" -o "$work/c.safetensors" "$work/c.pt"
+n=$((2 * 2 * 24 * 32 * 4)) # keys and values of two layers, 24 rows of 32 floats
+tail -c $n "$work/c.safetensors" >"$work/c.rows"
+tail -c $n "$work/tiny"/doc-000.*.safetensors >"$work/tiny.rows"
+same "$work/c.rows" "$work/tiny.rows"
+run 0 train "$work/again" -m "$llama" -d "$docs/mine.md" --p 24 --rounds 0 --heldout 0 --template plain -q \
+  --init "$work/c.safetensors"
+tail -c $n "$work/again"/doc-000.*.safetensors >"$work/again.rows"
+same "$work/again.rows" "$work/tiny.rows"
+run 2 import -o "$work/x" "$work/c.pt" && says "$err" '--model' && one_sentence
+run 2 import -m "$qwen3" -o "$work/x" "$work/a.tar.gz" && says "$err" '--model' && one_sentence
+run 4 import -m "$qwen3" -o "$work/x" "$work/c.pt" && says "$err" 'as the model wants it' && one_sentence
+run 4 import -m "$model" -o "$work/x" "$work/c.pt" && says "$err" 'has 2 layers, the model 4' && one_sentence
+head -c 3000 "$work/c.pt" >"$work/cut.pt"
+run 4 import -m "$llama" -o "$work/x" "$work/cut.pt" && says "$err" 'cut short' && one_sentence
+
 run 2 import "$work/a.tar.gz" && says "$err" '--out' && one_sentence
 run 2 import -o "$work/back" "$work/a.tar.gz" && says "$err" 'exists' && one_sentence
 run 4 import -o "$work/x" "$docs/mine.md" && one_sentence
