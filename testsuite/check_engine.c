@@ -808,6 +808,89 @@ START_TEST(test_spill) {
 }
 END_TEST
 
+/* One bit in the middle of every other file: its head stays whole. Returns how many files there are. */
+static size_t damage_some(const char *dir) {
+  size_t n = 0, files = 0;
+  char **names = NULL;
+  ck_assert_int_eq(fl_fs_list(&names, &n, dir, NULL), FL_OK);
+  for (size_t i = 0; i < n; i++) {
+    if (strstr(names[i], ".flslot") == NULL || files++ % 2 == 0) continue;
+    char *path = fl_fs_join(dir, names[i]);
+    FILE *f = fopen(path, "r+");
+    ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
+    long at = ftell(f) / 2;
+    ck_assert_int_eq(fseek(f, at, SEEK_SET), 0);
+    int byte = getc(f);
+    ck_assert_int_eq(fseek(f, at, SEEK_SET), 0);
+    putc(byte ^ 1, f);
+    fclose(f);
+    fl_free(path);
+  }
+  fl_fs_list_free(names, n);
+  return files;
+}
+
+/* All conversations are back at once after a restart, in fewer slots: rows come from files while
+ * others go on, and every other file is damaged. Nobody's answer changes; one that leaves meanwhile,
+ * and a stop, harm nothing. */
+START_TEST(test_spill_crowd) {
+  fl_engine_options o = small_options();
+  fl_message m[QUESTIONS][3];
+  fl_job_request q[QUESTIONS];
+  client *first[QUESTIONS], *want[QUESTIONS], *got[QUESTIONS];
+  char *dir = fl_strdup(scratch("spill")), text[QUESTIONS][200];
+  remove_in(dir);
+  o.n_slots = 1;
+  o.spill_dir = dir;
+  served s = serve(&o, false);
+  for (int i = 0; i < QUESTIONS; i++) {
+    snprintf(text[i], sizeof text[i], "%s Tell me all that you know of it, one thing after another, "
+             "and leave nothing out that somebody might want to hear.", question[i]);
+    m[i][0] = user_says(text[i]);
+    q[i] = request_of(m[i], 1);
+    first[i] = converse(s.e, &q[i]);
+    m[i][1] = model_said(client_text(first[i]));
+    m[i][2] = user_says("And what else?");
+    q[i].n_msgs = 3;
+  }
+  serve_end(&s, 0);
+  ck_assert_uint_eq(damage_some(dir), QUESTIONS);
+  o.spill_dir = NULL;
+  s = serve(&o, false);
+  for (int i = 0; i < QUESTIONS; i++) want[i] = converse(s.e, &q[i]);
+  serve_end(&s, 0);
+  o.spill_dir = dir;
+  o.n_slots = 3;
+  s = serve(&o, false);
+  for (int i = 0; i < QUESTIONS; i++) {
+    got[i] = client_new();
+    ck_assert_int_eq(client_submit(got[i], s.e, &q[i], NULL), FL_OK);
+  }
+  fl_job_cancel(got[1]->job);
+  for (int i = 0; i < QUESTIONS; i++) {
+    client_wait_end(got[i]);
+    ck_assert_int_eq(got[i]->code, FL_OK);
+    if (i != 1) ck_assert_str_eq(client_text(got[i]), client_text(want[i]));
+  }
+  fl_engine_stats st;
+  fl_engine_stats_get(s.e, &st);
+  ck_assert_uint_eq(st.restores, QUESTIONS / 2); /* the others were thrown away */
+  for (int i = 0; i < QUESTIONS; i++) {
+    client_free(got[i]);
+    got[i] = client_new();
+    ck_assert_int_eq(client_submit(got[i], s.e, &q[i], NULL), FL_OK);
+  }
+  serve_end(&s, 0);
+  for (int i = 0; i < QUESTIONS; i++) {
+    ck_assert_int_eq(got[i]->ends, 1);
+    client_free(first[i]);
+    client_free(want[i]);
+    client_free(got[i]);
+  }
+  fl_free(dir);
+}
+END_TEST
+
 /* --- embedding --- */
 
 START_TEST(test_embed) {
@@ -861,6 +944,7 @@ Suite *suite_engine(void) {
   tcase_add_test(t, test_stop_strings);
   tcase_add_test(t, test_logprobs);
   tcase_add_loop_test(t, test_spill, 0, 2);
+  tcase_add_test(t, test_spill_crowd);
   tcase_add_test(t, test_embed);
   tcase_add_test(t, test_reload); /* trains on: last */
   suite_add_tcase(s, t);

@@ -108,6 +108,34 @@ START_TEST(test_no_memory) {
 }
 END_TEST
 
+/* Filled and emptied as often as one likes, in the memory that it has. */
+START_TEST(test_reserve) {
+  enum { N = 512 };
+  int32_t ids[N];
+  fl_suffix s = { 0 };
+  size_t next;
+  for (int i = 0; i < N; i++) ids[i] = i % 50;
+  for (size_t n = 1; n <= 3; n++) {
+    fl_mem_fault_after(n);
+    ck_assert_int_eq(fl_suffix_reserve(&s, N), FL_ENOMEM);
+    fl_mem_fault_after(0);
+    ck_assert_ptr_null(s.head);
+    ck_assert_uint_eq(s.cap, 0);
+  }
+  ck_assert_int_eq(fl_suffix_reserve(&s, N), FL_OK);
+  fl_mem_guard_enter();
+  for (int times = 0; times < 3; times++) {
+    ck_assert_uint_eq(fl_suffix_match(&s, ids, N, &next), 0);
+    for (int i = 0; i < N; i += 64) ck_assert_int_eq(fl_suffix_append(&s, ids + i, 64), FL_OK);
+    ck_assert_uint_eq(fl_suffix_match(&s, ids, N, &next), FL_MATCH_MAX);
+    fl_suffix_reset(&s);
+  }
+  fl_mem_guard_leave();
+  ck_assert_uint_eq(fl_mem_guard_hits(), 0);
+  fl_suffix_release(&s);
+}
+END_TEST
+
 START_TEST(test_cost) {
   fl_cost c = { 0 };
   ck_assert(fl_cost_of(&c, 5) > fl_cost_of(&c, 4));
@@ -182,6 +210,7 @@ Suite *suite_speculate(void) {
   tcase_add_test(t, test_separator);
   tcase_add_test(t, test_draft_choice);
   tcase_add_test(t, test_no_memory);
+  tcase_add_test(t, test_reserve);
   tcase_add_test(t, test_cost);
   tcase_add_test(t, test_gate);
   suite_add_tcase(s, t);

@@ -1,5 +1,6 @@
 /* check_spill.c - rows on disk: the same bits back, every damage found, the limit kept. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -54,6 +55,14 @@ static fl_seq *fork_all(void) {
   return t;
 }
 
+/* Room for n rows, then they are read. */
+static int restore(fl_spill *s, const fl_spill_file *f, fl_seq *t, size_t n) {
+  fl_spill_reading *reading = NULL;
+  ck_assert_int_eq(fl_seq_reserve(t, PREFIX + n, NULL), FL_OK);
+  ck_assert_int_eq(fl_spill_read(&reading, s, f, t, n), FL_OK);
+  return fl_spill_read_end(s, reading);
+}
+
 /* Saves and waits until it is written. */
 static void save(fl_spill *s, size_t n, const char *key) {
   const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = n, .key = key,
@@ -104,7 +113,7 @@ START_TEST(test_round_trip) {
     fl_spill_file *found = fl_spill_find(s, &prefix, 9, ids + PREFIX, n, &common);
     ck_assert_ptr_nonnull(found);
     ck_assert_uint_eq(common, n);
-    ck_assert_int_eq(fl_spill_restore(s, found, t, n), FL_OK);
+    ck_assert_int_eq(restore(s, found, t, n), FL_OK);
     ck_assert_uint_eq(fl_seq_rows(t), PREFIX + n);
     same_rows(seq, t, PREFIX + n);
     fl_seq_free(t);
@@ -170,14 +179,19 @@ START_TEST(test_written_beside) {
     ck_assert_ptr_nonnull(again);
     fl_seq_free(again);
   }
-  size_t common = 0;
-  fl_spill_file *newest = fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &common);
-  ck_assert_uint_eq(common, ROWS);
+  size_t common = 0, written = 0;
+  const fl_seq *newest = fl_spill_unwritten(s, &prefix, 9, ids + PREFIX, ROWS, &common);
+  fl_spill_file *file = fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &written);
+  ck_assert_uint_eq(common > written ? common : written, ROWS); /* in memory or on the disk */
+  if (common == ROWS && written < ROWS) same_rows(seq, newest, PREFIX + ROWS);
+  while (fl_spill_wait(s)) continue;
+  ck_assert_ptr_null(fl_spill_unwritten(s, &prefix, 9, ids + PREFIX, ROWS, &common));
+  file = fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &written);
+  ck_assert_uint_eq(written, ROWS);
   fl_seq *t = begun();
-  ck_assert_int_eq(fl_spill_restore(s, newest, t, ROWS), FL_OK);
+  ck_assert_int_eq(restore(s, file, t, ROWS), FL_OK);
   same_rows(seq, t, PREFIX + ROWS);
   fl_seq_free(t);
-  while (fl_spill_wait(s)) continue;
   ck_assert_uint_eq(fl_spill_n(s), MANY);
   ck_assert_uint_eq(fl_spill_stats_of(s).saved, MANY);
   ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
@@ -191,6 +205,50 @@ START_TEST(test_written_beside) {
   ck_assert_uint_eq(fl_spill_n(s), MANY);
   ck_assert_uint_eq(fl_spill_at(s, MANY - 1)->owner, 8);
   fl_spill_close(s);
+  teardown();
+}
+END_TEST
+
+static void count_ready(void *ctx) { atomic_fetch_add((atomic_int *)ctx, 1); }
+
+/* Readings beside one another and beside what the list does: several of one file, one that nobody
+ * waits for, one whose file is dropped meanwhile. All pages are given back, none hangs at the end. */
+START_TEST(test_read_beside) {
+  enum { MANY = 6 };
+  setup();
+  fl_spill *s = open_spill(4);
+  atomic_int ready = 0;
+  fl_spill_on_read(s, count_ready, &ready);
+  const size_t before = fl_kv_pool_bytes(pool);
+  save(s, 60, "me");
+  fl_spill_reading *read[MANY];
+  fl_seq *t[MANY];
+  for (int i = 0; i < MANY; i++) {
+    t[i] = begun();
+    ck_assert_int_eq(fl_seq_reserve(t[i], PREFIX + 60, NULL), FL_OK);
+    ck_assert_int_eq(fl_spill_read(&read[i], s, fl_spill_at(s, 0), t[i], 60), FL_OK);
+  }
+  fl_spill_read_abandon(read[1]);
+  save(s, ROWS, "me"); /* holds the first, which leaves the list */
+  ck_assert_uint_eq(fl_spill_n(s), 1);
+  ck_assert_uint_eq(fl_spill_at(s, 0)->n, ROWS);
+  for (int i = 0; i < MANY; i++) {
+    if (i == 1) continue;
+    ck_assert_int_eq(fl_spill_read_end(s, read[i]), FL_OK);
+    ck_assert_uint_eq(fl_seq_rows(t[i]), PREFIX + 60);
+    same_rows(seq, t[i], PREFIX + 60);
+    fl_seq_free(t[i]);
+  }
+  while (fl_spill_wait(s)) continue;
+  ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
+  ck_assert_int_eq(atomic_load(&ready), MANY);
+  ck_assert_uint_eq(scratch_count(), 2); /* one file and the lock */
+  fl_seq *last = begun();
+  ck_assert_int_eq(fl_seq_reserve(last, PREFIX + ROWS, NULL), FL_OK);
+  ck_assert_int_eq(fl_spill_read(&read[0], s, fl_spill_at(s, 0), last, ROWS), FL_OK);
+  fl_spill_read_abandon(read[0]);
+  fl_spill_close(s);
+  ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
   teardown();
 }
 END_TEST
@@ -227,7 +285,7 @@ START_TEST(test_damage) {
     fl_spill_file *f = fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &common);
     if (f != NULL && common > 0) {
       fl_seq *t = begun();
-      ck_assert_int_ne(fl_spill_restore(s, f, t, common), FL_OK);
+      ck_assert_int_ne(restore(s, f, t, common), FL_OK);
       ck_assert_uint_eq(fl_seq_rows(t), PREFIX);
       ck_assert_uint_eq(fl_spill_n(s), 0);
       fl_seq_free(t);
@@ -309,6 +367,7 @@ Suite *suite_spill(void) {
   tcase_add_loop_test(t, test_round_trip, 0, 2);
   tcase_add_test(t, test_limits);
   tcase_add_test(t, test_written_beside);
+  tcase_add_test(t, test_read_beside);
   tcase_add_test(t, test_damage);
   tcase_add_test(t, test_hostile_counts);
   tcase_add_test(t, test_full_disk);

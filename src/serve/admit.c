@@ -130,16 +130,31 @@ static void tell_start(fl_engine *e, fl_job *j) {
   if (j->sink.on_start != NULL) j->sink.on_start(j->sink.ctx, &s);
 }
 
-static void start(fl_engine *e, fl_job *j) {
+/* The slot has what rows there are: the rest of the prompt can be run. */
+static void begin(fl_engine *e, fl_job *j) {
+  j->ready = true;
   j->done = j->slot->ids.len;
-  if (e->opt.speculate) (void)fl_suffix_append(&j->own, j->prompt.data, j->prompt.len);
-  e->active[e->n_jobs++] = j;
   pthread_mutex_lock(&e->box->mu);
-  e->n_active = e->n_jobs;
   e->stats.prompt_tokens += j->prompt.len;
   e->stats.cached_tokens += j->done;
   pthread_mutex_unlock(&e->box->mu);
   tell_start(e, j);
+}
+
+static void start(fl_engine *e, fl_job *j) {
+  if (e->opt.speculate) (void)fl_suffix_append(&j->own, j->prompt.data, j->prompt.len);
+  e->active[e->n_jobs++] = j;
+  pthread_mutex_lock(&e->box->mu);
+  e->n_active = e->n_jobs;
+  pthread_mutex_unlock(&e->box->mu);
+  if (fl_slots_ready(&e->slots, j->slot, j->prompt.data)) begin(e, j);
+}
+
+void fl_engine_join(fl_engine *e) {
+  for (size_t i = 0; i < e->n_jobs; i++) {
+    fl_job *j = e->active[i];
+    if (!j->ready && fl_slots_ready(&e->slots, j->slot, j->prompt.data)) begin(e, j);
+  }
 }
 
 static fl_job *first_queued(fl_engine *e) {
@@ -171,11 +186,13 @@ static bool admit_one(fl_engine *e, fl_job *j) {
   return true;
 }
 
-void fl_engine_admit(fl_engine *e) {
+bool fl_engine_admit(fl_engine *e) {
   const double began = fl_now_s();
   fl_job *j;
   while (e->n_jobs < e->slots.n && (j = first_queued(e)) != NULL) {
+    if (!admit_one(e, j)) return false;
     /* Retrieval and composition take time, which those in slots wait for. */
-    if (!admit_one(e, j) || (e->n_jobs > 0 && fl_now_s() - began > admit_s)) return;
+    if (e->n_jobs > 0 && fl_now_s() - began > admit_s) return true;
   }
+  return false;
 }

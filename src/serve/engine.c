@@ -111,19 +111,26 @@ static void publish(fl_engine *e) {
   pthread_mutex_unlock(&e->box->mu);
 }
 
+/* Nothing can move before somebody tells; under mu. `more`: jobs may be admitted at once. */
+static bool nothing_to_do(const fl_engine *e, bool more) {
+  size_t ready = 0;
+  if (e->embed != NULL) return false;
+  if (e->n_jobs == 0) return e->head == NULL && !e->stopping;
+  for (size_t i = 0; i < e->n_jobs; i++) ready += e->active[i]->ready;
+  return ready == 0 && !more && !e->box->news;
+}
+
 /* Waits until there is something to do; false when the thread is to end. */
-static bool await_work(fl_engine *e) {
-  bool go_on = true, wait = true;
+static bool await_work(fl_engine *e, bool more) {
   pthread_mutex_lock(&e->box->mu);
-  while (wait) {
-    go_on = !(e->stopping && e->n_jobs == 0 && e->head == NULL && e->embed == NULL);
-    wait = go_on && e->n_jobs == 0 && e->head == NULL && e->embed == NULL && !e->stopping;
-    if (!wait) break;
+  while (nothing_to_do(e, more)) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += 1; /* a look at the fleet now and then */
+    t.tv_sec += 1; /* a look at the fleet, or at the end of a grace, now and then */
     if (pthread_cond_timedwait(&e->box->wake, &e->box->mu, &t) == ETIMEDOUT) break;
   }
+  e->box->news = false;
+  bool go_on = !(e->stopping && e->n_jobs == 0 && e->head == NULL && e->embed == NULL);
   pthread_mutex_unlock(&e->box->mu);
   return go_on;
 }
@@ -140,13 +147,15 @@ static void wind_down(fl_engine *e) {
 
 static void *run(void *arg) {
   fl_engine *e = arg;
+  bool more = false;
   if (e->opt.speculate) fl_engine_calibrate(e);
-  while (await_work(e)) {
+  while (await_work(e, more)) {
     follow(e);
     wind_down(e);
     finish_queued(e, false);
     finish_active(e, false);
-    fl_engine_admit(e);
+    fl_engine_join(e);
+    more = fl_engine_admit(e);
     fl_engine_embed_slice(e);
     fl_engine_step(e);
     publish(e);
@@ -200,6 +209,9 @@ static int make_pass(fl_engine *e, fl_err *err) {
                                              e->opt.n_slots);
 }
 
+/* On the spill's thread. */
+static void on_read(void *ctx) { fl_mailbox_wake(ctx); }
+
 static int make_state(fl_engine *e, fl_err *err) {
   int rc = fl_renderer_init(&e->renderer, e->model, err);
   if (rc == FL_OK && (fl_answers_init(&e->answers, ANSWERS, ANSWER_TOKENS) != FL_OK ||
@@ -207,7 +219,10 @@ static int make_state(fl_engine *e, fl_err *err) {
     rc = fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   if (rc == FL_OK && e->opt.spill_dir != NULL)
     rc = fl_spill_open(&e->spill, e->opt.spill_dir, e->opt.spill_files, e->model, e->pool, err);
-  if (rc == FL_OK && e->spill != NULL) fl_engine_recall(e);
+  if (rc == FL_OK && e->spill != NULL) {
+    fl_spill_on_read(e->spill, on_read, e->box);
+    fl_engine_recall(e);
+  }
   e->prefixes.pool = e->pool;
   if (rc == FL_OK)
     rc = fl_slots_init(&e->slots, e->opt.n_slots, e->pool, (size_t)e->opt.max_bytes, &e->prefixes,
@@ -281,8 +296,8 @@ void fl_engine_stop(fl_engine *e, double grace_s) {
   pthread_mutex_lock(&e->box->mu);
   e->stopping = true;
   e->deadline = fl_now_s() + grace_s;
-  pthread_cond_signal(&e->box->wake);
   pthread_mutex_unlock(&e->box->mu);
+  fl_mailbox_wake(e->box);
   pthread_join(e->thread, NULL);
   fl_fleet *fleet = e->fleet;
   engine_free(e);
@@ -308,6 +323,7 @@ static int enqueue(fl_engine *e, fl_job *j, fl_err *err) {
     else e->head = j;
     e->tail = j;
     e->n_queued++;
+    e->box->news = true;
     pthread_cond_signal(&e->box->wake);
   }
   pthread_mutex_unlock(&e->box->mu);

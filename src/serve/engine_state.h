@@ -6,6 +6,7 @@
  *   submit        admit.c              step.c                step.c
  *   ------> QUEUED ------> PREFILL ------------> DECODE ------------> ended (on_end, once)
  *              |              |                     |
+ *              |  (READING, while its rows come from a file, before PREFILL: `ready` is false)
  *              +-- cancelled, refused, failed: fl_job_finish from anywhere --+
  *
  * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a job's
@@ -36,6 +37,7 @@ typedef struct fl_mailbox {
   pthread_mutex_t mu;
   pthread_cond_t wake;     /* the engine */
   pthread_cond_t done;     /* embeddings */
+  bool news;               /* under mu: something has come since the engine looked */
   atomic_size_t refs;
 } fl_mailbox;
 
@@ -85,6 +87,7 @@ struct fl_job {
   char known_print[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
   fl_prefix *prefix;       /* held; NULL: not composed yet */
   fl_ids prompt;
+  bool ready;              /* its slot has the rows that are to be had */
   size_t done;             /* prompt tokens that have rows */
   fl_slot *slot;
   fl_ids out;
@@ -146,14 +149,17 @@ int fl_job_new(fl_job **out, fl_engine *e, const fl_job_request *r, const fl_job
                fl_err *err);
 void fl_job_unref(fl_job *j);
 void fl_mailbox_unref(fl_mailbox *b);
+void fl_mailbox_wake(fl_mailbox *b); /* any thread: the engine has something to look at */
 /* Ends a job wherever it is: gives slot and prefix back, remembers the answer, tells the sink, drops
  * the engine's reference. text: the sentence with code < 0. */
 void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string, int code,
                    const char *text);
 
 /* admit.c */
-/* Moves jobs from the queue into slots. */
-void fl_engine_admit(fl_engine *e);
+/* Moves jobs from the queue into slots; true: there was no time for all that might have gone. */
+bool fl_engine_admit(fl_engine *e);
+/* Lets jobs go on whose rows have been read. */
+void fl_engine_join(fl_engine *e);
 
 /* recall.c */
 /* Fills in what the spilled files tell of earlier conversations. */

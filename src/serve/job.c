@@ -14,6 +14,13 @@ void fl_mailbox_unref(fl_mailbox *b) {
   fl_free(b);
 }
 
+void fl_mailbox_wake(fl_mailbox *b) {
+  pthread_mutex_lock(&b->mu);
+  b->news = true;
+  pthread_cond_signal(&b->wake);
+  pthread_mutex_unlock(&b->mu);
+}
+
 static void request_release(fl_request *q) {
   for (size_t i = 0; q->stop != NULL && i < q->n_stop; i++) fl_free(q->stop[i]);
   fl_free(q->stop);
@@ -243,9 +250,7 @@ void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_stri
 
 void fl_job_cancel(fl_job *j) {
   atomic_store(&j->cancel, true);
-  pthread_mutex_lock(&j->box->mu);
-  pthread_cond_signal(&j->box->wake);
-  pthread_mutex_unlock(&j->box->mu);
+  fl_mailbox_wake(j->box);
 }
 
 void fl_job_release(fl_job *j) { fl_job_unref(j); }

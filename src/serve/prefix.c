@@ -211,7 +211,8 @@ void fl_prefix_read_text(fl_prefix *x, fl_fleet *f) {
 void fl_prefix_remember(fl_prefix *x, uint32_t owner, const int32_t *ids, size_t n) {
   static const int32_t separator = -1;
   if (n == 0 || n > PAST_TOKENS) return;
-  if (x->past_owner != owner || x->past.ids.len + n + 1 > PAST_TOKENS) fl_suffix_release(&x->past);
+  if (x->past.cap == 0 && fl_suffix_reserve(&x->past, PAST_TOKENS) != FL_OK) return;
+  if (x->past_owner != owner || x->past.ids.len + n + 1 > PAST_TOKENS) fl_suffix_reset(&x->past);
   x->past_owner = owner;
   (void)fl_suffix_append(&x->past, &separator, 1);
   (void)fl_suffix_append(&x->past, ids, n);

@@ -59,6 +59,10 @@ void fl_slots_release(fl_slots *s) {
 }
 
 void fl_slots_close(fl_slots *s, fl_slot *slot) {
+  if (slot->state == FL_SLOT_READING) {
+    fl_spill_read_abandon(slot->reading);
+    slot->seq = NULL;
+  }
   slot->state = FL_SLOT_IDLE;
   slot->promised = 0;
   slot->used = ++s->clock;
@@ -67,16 +71,21 @@ void fl_slots_close(fl_slots *s, fl_slot *slot) {
 
 /* --- room --- */
 
+static bool has_job(const fl_slot *slot) {
+  return slot->state == FL_SLOT_BUSY || slot->state == FL_SLOT_READING;
+}
+
 /* Pages that a slot may still take, the copy of a shared last page included. */
 static size_t pages_to_come(const fl_slot *slot) {
-  size_t have = fl_seq_rows(slot->seq) / FL_KV_ROWS, most = pages_of(slot->promised);
-  return slot->state == FL_SLOT_BUSY && most > have ? most - have : 0;
+  size_t have = (fl_seq_rows(slot->seq) + slot->coming) / FL_KV_ROWS;
+  size_t most = pages_of(slot->promised);
+  return most > have ? most - have : 0;
 }
 
 static bool fits(const fl_slots *s, size_t pages) {
   size_t used = fl_kv_pool_bytes(s->pool) / s->page_bytes;
   for (size_t i = 0; i < s->n; i++)
-    if (s->slot[i].state == FL_SLOT_BUSY) used += pages_to_come(&s->slot[i]);
+    if (has_job(&s->slot[i])) used += pages_to_come(&s->slot[i]);
   return used <= s->max_pages && pages <= s->max_pages - used;
 }
 
@@ -127,7 +136,8 @@ static source find_source(fl_slots *s, const fl_slot_wish *w) {
   source best = { 0 };
   for (size_t i = 0; i < s->n; i++) {
     fl_slot *x = &s->slot[i];
-    if (x->state == FL_SLOT_FREE || x->prefix != w->prefix || x->owner != w->owner) continue;
+    if (x->state == FL_SLOT_FREE || x->state == FL_SLOT_READING) continue;
+    if (x->prefix != w->prefix || x->owner != w->owner) continue;
     size_t n = fl_common_ids(x->ids.data, x->ids.len, w->ids, w->n - 1);
     bool better = best.donor == NULL || n > best.common ||
                   (n == best.common && best.donor->state == FL_SLOT_BUSY);
@@ -192,40 +202,66 @@ static int fork_rows(fl_slots *s, const source *src, const fl_slot_wish *w, fl_s
                                 : fl_seq_new(out, s->pool, err);
 }
 
-/* A file that holds more of the prompt than memory does. */
-static void read_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t *common) {
+/* Rows on their way to disk that hold more of the prompt than a slot does. */
+static void take_unwritten(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t *common) {
   size_t n = 0;
-  fl_spill_file *file = fl_spill_find(s->spill, w->prefix, w->owner, w->ids, w->n - 1, &n);
-  if (file == NULL || n < *common + DISK_GAIN) return;
-  fl_seq_truncate(host->seq, w->prefix->rows);
-  *common = fl_spill_restore(s->spill, file, host->seq, n) == FL_OK ? n : 0;
+  fl_seq *fork = NULL;
+  const fl_seq *seq = fl_spill_unwritten(s->spill, w->prefix, w->owner, w->ids, w->n - 1, &n);
+  if (seq == NULL || n <= *common) return;
+  if (fl_seq_fork(&fork, seq, w->prefix->rows + n, NULL) != FL_OK) return;
+  fl_seq_free(host->seq);
+  host->seq = fork;
+  *common = n;
 }
 
-static int fill_host(fl_slots *s, fl_slot *host, source *src, const fl_slot_wish *w, fl_err *err) {
-  int rc = fork_rows(s, src, w, &host->seq, err);
-  if (rc != FL_OK) return rc;
-  size_t common = src->common;
-  if (s->spill != NULL) read_back(s, host, w, &common);
-  fl_ids_append(&host->ids, w->ids, common);
-  if (host->ids.oom) {
-    fl_seq_free(host->seq);
-    *host = (fl_slot){ 0 };
-    return fl_fail(err, FL_ENOMEM, "not enough memory for a conversation of %zu tokens", w->n);
+/* A file that holds more of the prompt than memory does: what memory has is given up for it. */
+static void read_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t *common) {
+  size_t n = 0;
+  const fl_spill_file *file = fl_spill_find(s->spill, w->prefix, w->owner, w->ids, w->n - 1, &n);
+  if (file == NULL || n < *common + DISK_GAIN) return;
+  fl_seq_truncate(host->seq, w->prefix->rows);
+  *common = 0;
+  if (fl_seq_reserve(host->seq, w->prefix->rows + n, NULL) == FL_OK &&
+      fl_spill_read(&host->reading, s->spill, file, host->seq, n) == FL_OK)
+    host->coming = n;
+}
+
+/* The host's rows are those of the prefix and of `common` tokens; more of them where they lie outside
+ * the slots, and `ids` to match. */
+static int bring_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t common,
+                      fl_err *err) {
+  if (s->spill != NULL) {
+    take_unwritten(s, host, w, &common);
+    read_back(s, host, w, &common);
   }
-  host->prefix = w->prefix;
-  fl_prefix_hold(s->prefixes, w->prefix);
-  return FL_OK;
+  fl_ids_reset(&host->ids);
+  fl_ids_append(&host->ids, w->ids, common);
+  return host->ids.oom ? fl_fail(err, FL_ENOMEM, "not enough memory for a conversation of %zu tokens",
+                                 w->n) : FL_OK;
+}
+
+static int fill_host(fl_slots *s, fl_slot *host, const source *src, const fl_slot_wish *w,
+                     fl_err *err) {
+  int rc = FL_OK;
+  if (!src->adopt) {
+    rc = fork_rows(s, src, w, &host->seq, err);
+    if (rc != FL_OK) return rc;
+    host->prefix = w->prefix;
+    fl_prefix_hold(s->prefixes, w->prefix);
+  }
+  rc = bring_back(s, host, w, src->common, err);
+  if (rc == FL_OK) return rc;
+  host->state = FL_SLOT_BUSY; /* so that nothing is spilled */
+  free_slot(s, host);
+  return rc;
 }
 
 int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err) {
   source src = find_source(s, w);
   fl_slot *host = choose_host(s, &src, w);
   if (host == NULL) return fl_fail(err, FL_EBUSY, "all %zu slots are busy", s->n);
-  if (src.adopt) {
-    cut_to(s, host, src.common);
-  } else if (host->state == FL_SLOT_IDLE) {
-    free_slot(s, host);
-  }
+  if (src.adopt) cut_to(s, host, src.common);
+  else if (host->state == FL_SLOT_IDLE) free_slot(s, host);
   if (!evict_until(s, pages_needed(&src, w), src.donor, w->prefix)) {
     /* The donor is all that is left: its rows are worth less than the job. */
     if (src.donor == NULL || src.donor->state != FL_SLOT_IDLE) return no_room(s, w->rows, err);
@@ -234,15 +270,28 @@ int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err
     src = (source){ 0 };
     if (!evict_until(s, pages_needed(&src, w), NULL, w->prefix)) return no_room(s, w->rows, err);
   }
-  if (!src.adopt) {
-    int rc = fill_host(s, host, &src, w, err);
-    if (rc != FL_OK) return rc;
-  }
-  host->state = FL_SLOT_BUSY;
+  int rc = fill_host(s, host, &src, w, err);
+  if (rc != FL_OK) return rc;
+  host->state = host->coming > 0 ? FL_SLOT_READING : FL_SLOT_BUSY;
   host->promised = w->rows;
   snprintf(host->key, sizeof host->key, "%s", w->key);
   host->owner = w->owner;
   host->used = ++s->clock;
   *out = host;
   return FL_OK;
+}
+
+bool fl_slots_ready(fl_slots *s, fl_slot *slot, const int32_t *ids) {
+  if (slot->state != FL_SLOT_READING) return true;
+  if (!fl_spill_read_done(s->spill, slot->reading)) return false;
+  if (fl_spill_read_end(s->spill, slot->reading) == FL_OK)
+    fl_ids_append(&slot->ids, ids, slot->coming);
+  if (slot->ids.oom) {
+    fl_ids_release(&slot->ids);
+    fl_seq_truncate(slot->seq, slot->prefix->rows);
+  }
+  slot->reading = NULL;
+  slot->coming = 0;
+  slot->state = FL_SLOT_BUSY;
+  return true;
 }

@@ -4,19 +4,21 @@
  *
  *             fl_slots_open                fl_slots_close
  *     FREE ------------------> BUSY -----------------------> IDLE
- *      ^                        ^                             |
- *      |                        |   fl_slots_open (goes on)   |
- *      |                        +-----------------------------+
+ *      ^ |                     ^ ^                            |
+ *      | | fl_slots_open       | |  fl_slots_open (goes on)   |
+ *      | +-------> READING ----+ +----------------------------+
+ *      |             fl_slots_ready                           |
  *      +------------------------------------------------------+
  *             eviction (by fl_slots_open), spilled to disk where that is on
  *
- *   FREE   no rows, no prefix
- *   BUSY   a job runs in it; rows may be taken by others (a fork), never taken away
- *   IDLE   keeps its rows for the conversation's next turn
+ *   FREE     no rows, no prefix
+ *   READING  a job stands in it, and its rows come from a file; nobody touches `seq`
+ *   BUSY     a job runs in it; rows may be taken by others (a fork), never taken away
+ *   IDLE     keeps its rows for the conversation's next turn
  *
  * Invariants:
  *   1. Rows of a slot = rows of its prefix + one for each of `ids`, in order; `prefix` is held once.
- *   2. Pages in use, those of rows on their way to disk among them, + pages that BUSY slots may
+ *   2. Pages in use, those of rows on their way to disk among them, + pages that the slots of jobs may
  *      still need (`promised`) never exceed the limit, so a running job never fails for lack of
  *      room. The same holds for prefixes.
  *   3. A job stands in a slot of its own; two jobs of one conversation fork.
@@ -30,7 +32,9 @@
 #include "serve/prefix.h"
 #include "serve/spill.h"
 
-typedef enum fl_slot_state { FL_SLOT_FREE, FL_SLOT_BUSY, FL_SLOT_IDLE } fl_slot_state;
+typedef enum fl_slot_state {
+  FL_SLOT_FREE, FL_SLOT_READING, FL_SLOT_BUSY, FL_SLOT_IDLE
+} fl_slot_state;
 
 typedef struct fl_slot {
   fl_slot_state state;
@@ -39,7 +43,9 @@ typedef struct fl_slot {
   fl_ids ids;
   char key[FL_HASH_TEXT];  /* the conversation that used it last */
   uint32_t owner;          /* whose it is: others never see its rows */
-  size_t promised;         /* BUSY: rows in all that its job may need */
+  size_t promised;         /* BUSY, READING: rows in all that its job may need */
+  fl_spill_reading *reading; /* READING */
+  size_t coming;           /* READING: rows that it brings */
   uint64_t used;
 } fl_slot;
 
@@ -68,9 +74,12 @@ typedef struct fl_slot_wish {
 } fl_slot_wish;
 
 /* *out = a BUSY slot whose ids are the longest known beginning of the prompt, at most n - 1 of them;
- * the caller runs the rest. FL_EBUSY: all slots are busy. FL_EFULL: the rows do not fit now; idle
+ * the caller runs the rest. Or a READING one, when a file knows more. FL_EBUSY: all slots are busy. FL_EFULL: the rows do not fit now; idle
  * slots and unused prefixes are gone by then. */
 int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err);
+/* Whether a slot is BUSY by now. ids: of the wish, still. Without the rows of a bad file it has only
+ * the prefix's. */
+bool fl_slots_ready(fl_slots *s, fl_slot *slot, const int32_t *ids);
 void fl_slots_close(fl_slots *s, fl_slot *slot);
 /* Evicts until so many rows fit; FL_EFULL. keep may be NULL. */
 int fl_slots_make_room(fl_slots *s, size_t rows, const fl_prefix *keep, fl_err *err);

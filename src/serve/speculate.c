@@ -66,6 +66,23 @@ int fl_suffix_append(fl_suffix *s, const int32_t *ids, size_t n) {
   return FL_OK;
 }
 
+int fl_suffix_reserve(fl_suffix *s, size_t n) {
+  if (make_room(s, n) == FL_OK)
+    for (size_t i = 0; i < s->cap; i++) fl_ids_push(&s->ids, -1);
+  if (s->cap < n || s->ids.oom) {
+    fl_suffix_release(s);
+    return FL_ENOMEM;
+  }
+  memset(s->prev, 0, s->cap * sizeof *s->prev);
+  fl_suffix_reset(s);
+  return FL_OK;
+}
+
+void fl_suffix_reset(fl_suffix *s) {
+  fl_ids_reset(&s->ids);
+  if (s->head != NULL) memset(s->head, 0, ((size_t)1 << s->bits) * sizeof *s->head);
+}
+
 void fl_suffix_release(fl_suffix *s) {
   fl_ids_release(&s->ids);
   fl_free(s->head);

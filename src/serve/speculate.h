@@ -38,6 +38,10 @@ typedef struct fl_suffix {
 /* FL_ENOMEM leaves the index as it was. */
 int fl_suffix_append(fl_suffix *s, const int32_t *ids, size_t n);
 void fl_suffix_release(fl_suffix *s);
+/* Takes the memory for n tokens of an empty index and touches it: filling it up takes no more then.
+ * FL_ENOMEM leaves it zeroed. */
+int fl_suffix_reserve(fl_suffix *s, size_t n);
+void fl_suffix_reset(fl_suffix *s); /* empty; keeps its memory */
 /* Longest agreement of the end of tail[0..n) with s->ids[0..*next), *next < s->ids.len; the newest
  * of equals. Returns its length, 0 when under FL_MATCH_MIN. With s holding `tail` itself as its end
  * the trivial match is left out. */

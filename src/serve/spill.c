@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "serve/spill_io.h"
 
-/* What the writing thread is to write. It reads f, seq and name and sets rc and why, then `written`
+/* What the other thread is to write. It reads f, seq and name and sets rc and why, then `written`
  * under mu; the engine's thread owns the list's other ends. */
 typedef struct job {
   struct job *next;          /* younger; under mu */
@@ -23,6 +23,19 @@ typedef struct job {
   fl_err why;
   bool written;              /* under mu */
 } job;
+
+/* What it is to read. It reads f, n and seq, writes rows of seq, and sets rc and why, then `done`
+ * under mu. */
+struct fl_spill_reading {
+  fl_spill_reading *next;    /* younger; under mu */
+  fl_spill_file f;           /* a copy: the list may drop it */
+  fl_seq *seq;
+  size_t n;
+  int rc;
+  fl_err why;
+  bool done;                 /* under mu */
+  bool abandoned, remove;    /* the engine's: nobody waits; the file has left the list */
+};
 
 struct fl_spill {
   char *dir;
@@ -37,9 +50,12 @@ struct fl_spill {
   pthread_t thread;
   bool has_thread;
   pthread_mutex_t mu;
-  pthread_cond_t work, done; /* for the writing thread, from it */
+  pthread_cond_t work, done; /* for the other thread, from it */
   job *first;                /* the oldest; changed by the engine's thread, under mu */
   size_t n_jobs;
+  fl_spill_reading *reading; /* the same */
+  void (*ready)(void *ctx);
+  void *ready_ctx;
   bool stop;                 /* under mu */
 };
 
@@ -64,7 +80,12 @@ static void remove_named(const fl_spill *s, const char *name) {
 }
 
 static void forget(fl_spill *s, size_t i) {
-  remove_named(s, s->file[i]->name);
+  bool read = false;
+  for (fl_spill_reading *r = s->reading; r != NULL; r = r->next) {
+    if (strcmp(r->f.name, s->file[i]->name) != 0) continue;
+    read = r->remove = true; /* whoever ends last removes it */
+  }
+  if (!read) remove_named(s, s->file[i]->name);
   fl_spill_file_release(s->file[i]);
   fl_free(s->file[i]);
   s->file[i] = s->file[--s->n];
@@ -93,7 +114,7 @@ static int list_file(fl_spill *s, fl_spill_file *f, const char *name) {
   return FL_OK;
 }
 
-/* --- the writing thread --- */
+/* --- the other thread --- */
 
 static job *to_write(fl_spill *s) {
   job *j = s->first;
@@ -101,21 +122,48 @@ static job *to_write(fl_spill *s) {
   return j;
 }
 
+static fl_spill_reading *to_read(fl_spill *s) {
+  fl_spill_reading *r = s->reading;
+  while (r != NULL && r->done) r = r->next;
+  return r;
+}
+
+/* Both are called with mu held and give it up meanwhile. */
+static void write_one(fl_spill *s, job *j) {
+  pthread_mutex_unlock(&s->mu);
+  int rc = fl_spill_write(&s->shape, s->dir, j->name, &j->f, j->seq, &j->why);
+  pthread_mutex_lock(&s->mu);
+  j->rc = rc;
+  j->written = true;
+  pthread_cond_signal(&s->done);
+}
+
+static void read_one(fl_spill *s, fl_spill_reading *r) {
+  pthread_mutex_unlock(&s->mu);
+  char *path = fl_fs_join(s->dir, r->f.name);
+  int rc = path != NULL ? fl_spill_read_rows(&s->shape, path, &r->f, r->seq, r->n, &r->why)
+                        : FL_ENOMEM;
+  fl_free(path);
+  pthread_mutex_lock(&s->mu);
+  r->rc = rc;
+  r->done = true;
+  pthread_cond_signal(&s->done);
+  if (s->ready == NULL) return;
+  pthread_mutex_unlock(&s->mu);
+  s->ready(s->ready_ctx);
+  pthread_mutex_lock(&s->mu);
+}
+
 static void *run(void *arg) {
   fl_spill *s = arg;
-  job *j;
   pthread_mutex_lock(&s->mu);
-  while ((j = to_write(s)) != NULL || !s->stop) {
-    if (j == NULL) {
-      pthread_cond_wait(&s->work, &s->mu);
-      continue;
-    }
-    pthread_mutex_unlock(&s->mu);
-    int rc = fl_spill_write(&s->shape, s->dir, j->name, &j->f, j->seq, &j->why);
-    pthread_mutex_lock(&s->mu);
-    j->rc = rc;
-    j->written = true;
-    pthread_cond_signal(&s->done);
+  for (;;) {
+    fl_spill_reading *r = to_read(s);
+    job *j = r == NULL ? to_write(s) : NULL;
+    if (r != NULL) read_one(s, r);
+    else if (j != NULL) write_one(s, j);
+    else if (s->stop) break;
+    else pthread_cond_wait(&s->work, &s->mu);
   }
   pthread_mutex_unlock(&s->mu);
   return NULL;
@@ -311,18 +359,106 @@ static void settle(fl_spill *s, job *j) {
   fl_free(j);
 }
 
+/* --- reading --- */
+
+static int copy_file(fl_spill_file *to, const fl_spill_file *from) {
+  *to = *from;
+  to->doc = NULL;
+  to->name = fl_strdup(from->name);
+  to->ids = fl_calloc(from->n, sizeof *to->ids);
+  if (to->name == NULL || to->ids == NULL) {
+    fl_spill_file_release(to);
+    return FL_ENOMEM;
+  }
+  memcpy(to->ids, from->ids, from->n * sizeof *to->ids);
+  return FL_OK;
+}
+
+int fl_spill_read(fl_spill_reading **out, fl_spill *s, const fl_spill_file *file, fl_seq *seq,
+                  size_t n) {
+  fl_spill_reading *r = fl_calloc(1, sizeof *r);
+  if (r == NULL || copy_file(&r->f, file) != FL_OK) {
+    fl_free(r);
+    return FL_ENOMEM;
+  }
+  r->seq = seq;
+  r->n = n;
+  pthread_mutex_lock(&s->mu);
+  fl_spill_reading **at = &s->reading;
+  while (*at != NULL) at = &(*at)->next;
+  *at = r;
+  pthread_cond_signal(&s->work);
+  pthread_mutex_unlock(&s->mu);
+  *out = r;
+  return FL_OK;
+}
+
+bool fl_spill_read_done(fl_spill *s, const fl_spill_reading *r) {
+  pthread_mutex_lock(&s->mu);
+  bool done = r->done;
+  pthread_mutex_unlock(&s->mu);
+  return done;
+}
+
+/* The file that a reading was of, now that it is over: used, bad, or no longer wanted. */
+static void settle_file(fl_spill *s, const fl_spill_reading *r) {
+  const bool bad = r->rc != FL_OK && r->rc != FL_ENOMEM;
+  if (r->remove) remove_named(s, r->f.name);
+  for (size_t i = s->n; i-- > 0;) {
+    if (strcmp(s->file[i]->name, r->f.name) != 0) continue;
+    if (bad) forget(s, i);
+    else s->file[i]->used = ++s->clock;
+  }
+  if (r->rc == FL_OK && !r->abandoned) s->stats.restored++;
+  if (!bad || r->remove) return;
+  s->stats.damaged++;
+  fl_warn("%s", r->why.text);
+}
+
+int fl_spill_read_end(fl_spill *s, fl_spill_reading *r) {
+  pthread_mutex_lock(&s->mu);
+  while (!r->done) pthread_cond_wait(&s->done, &s->mu);
+  fl_spill_reading **at = &s->reading;
+  while (*at != r) at = &(*at)->next;
+  *at = r->next;
+  pthread_mutex_unlock(&s->mu);
+  const int rc = r->rc;
+  settle_file(s, r);
+  if (r->abandoned) fl_seq_free(r->seq);
+  else if (rc == FL_OK) fl_seq_advance(r->seq, r->n);
+  fl_spill_file_release(&r->f);
+  fl_free(r);
+  return rc;
+}
+
+void fl_spill_read_abandon(fl_spill_reading *r) { r->abandoned = true; }
+
+/* One of them, when there is one that is done or `wait` is set. */
+static bool end_abandoned(fl_spill *s, bool wait) {
+  fl_spill_reading *r = s->reading;
+  while (r != NULL && (!r->abandoned || (!wait && !fl_spill_read_done(s, r)))) r = r->next;
+  if (r != NULL) (void)fl_spill_read_end(s, r);
+  return r != NULL;
+}
+
+void fl_spill_on_read(fl_spill *s, void (*ready)(void *ctx), void *ctx) {
+  s->ready = ready;
+  s->ready_ctx = ctx;
+}
+
 void fl_spill_collect(fl_spill *s) {
   job *j;
   while ((j = take_written(s, false)) != NULL) settle(s, j);
+  while (end_abandoned(s, false)) continue;
 }
 
 bool fl_spill_wait(fl_spill *s) {
   job *j = take_written(s, true);
   if (j != NULL) settle(s, j);
-  return j != NULL;
+  return j != NULL || end_abandoned(s, true);
 }
 
-/* --- restoring --- */
+/* --- finding --- */
 
 /* Tokens of ids[0..n) that a file has behind this prefix. */
 static size_t shared(const fl_spill_file *f, const fl_prefix *prefix, uint32_t owner,
@@ -331,9 +467,10 @@ static size_t shared(const fl_spill_file *f, const fl_prefix *prefix, uint32_t o
   return strcmp(f->print, prefix->print) == 0 ? fl_common_ids(f->ids, f->n, ids, n) : 0;
 }
 
-static fl_spill_file *best_listed(const fl_spill *s, const fl_prefix *prefix, uint32_t owner,
-                                  const int32_t *ids, size_t n, size_t *common) {
+fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
+                             const int32_t *ids, size_t n, size_t *common) {
   fl_spill_file *best = NULL;
+  fl_spill_collect(s);
   *common = 0;
   for (size_t i = 0; i < s->n; i++) {
     size_t m = shared(s->file[i], prefix, owner, ids, n);
@@ -344,40 +481,17 @@ static fl_spill_file *best_listed(const fl_spill *s, const fl_prefix *prefix, ui
   return best;
 }
 
-fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
-                             const int32_t *ids, size_t n, size_t *common) {
-  for (;;) {
-    fl_spill_collect(s);
-    fl_spill_file *best = best_listed(s, prefix, owner, ids, n, common);
-    size_t coming = 0;
-    for (const job *j = s->first; j != NULL; j = j->next) {
-      size_t m = shared(&j->f, prefix, owner, ids, n);
-      if (m > coming) coming = m;
-    }
-    if (coming <= *common || !fl_spill_wait(s)) return best;
+const fl_seq *fl_spill_unwritten(const fl_spill *s, const fl_prefix *prefix, uint32_t owner,
+                                 const int32_t *ids, size_t n, size_t *common) {
+  const fl_seq *best = NULL;
+  *common = 0;
+  for (const job *j = s->first; j != NULL; j = j->next) {
+    size_t m = shared(&j->f, prefix, owner, ids, n);
+    if (m <= *common) continue;
+    *common = m;
+    best = j->seq;
   }
-}
-
-static size_t place_of(const fl_spill *s, const fl_spill_file *file) {
-  size_t i = 0;
-  while (s->file[i] != file) i++;
-  return i;
-}
-
-int fl_spill_restore(fl_spill *s, fl_spill_file *file, fl_seq *seq, size_t n) {
-  fl_err why = { 0 };
-  char *path = fl_fs_join(s->dir, file->name);
-  int rc = path != NULL ? fl_spill_read_rows(&s->shape, path, file, seq, n, &why) : FL_ENOMEM;
-  fl_free(path);
-  if (rc == FL_OK) {
-    file->used = ++s->clock;
-    s->stats.restored++;
-  } else if (rc != FL_EFULL && rc != FL_ENOMEM) {
-    s->stats.damaged++;
-    fl_warn("%s", why.text);
-    forget(s, place_of(s, file));
-  }
-  return rc;
+  return best;
 }
 
 size_t fl_spill_n(const fl_spill *s) { return s->n; }

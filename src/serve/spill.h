@@ -12,9 +12,11 @@
  * read, and thrown away when anything is wrong with it. A full disk costs the rows, not the job.
  * The folder is locked, so that two servers do not tidy each other's files away.
  *
- * One thread, the engine's, calls all of this. A second one writes the files: it reads the rows of
- * sequences that were given away to it, whose pages nobody writes, and touches neither the pool nor
- * the list. What it has written is listed, and its pages are given back, by the calls below.
+ * One thread, the engine's, calls all of this. A second one writes and reads the files: it reads the
+ * rows of sequences that were given away to it, whose pages nobody writes, fills pages of sequences
+ * that nobody else touches meanwhile, and knows neither the pool nor the list. What it has written is
+ * listed, and its pages are given back, by the calls below. Somebody waits for what is read, so that
+ * comes before what is to be written.
  */
 #ifndef FL_SERVE_SPILL_H
 #define FL_SERVE_SPILL_H
@@ -57,17 +59,32 @@ enum { FL_SPILL_WAITING = 4 };
 void fl_spill_save(fl_spill *s, const fl_spill_item *it, fl_seq **seq);
 /* Lists what has been written by now. */
 void fl_spill_collect(fl_spill *s);
-/* Waits for the item that has waited longest, lists it and gives its pages back; false: there is
- * none. */
+/* Waits for the item that has waited longest, lists it and gives its pages back, or for a reading
+ * that was abandoned; false: there is none. */
 bool fl_spill_wait(fl_spill *s);
 
-/* The owner's file with most of ids[0..n) behind this prefix, NULL if none; *common = how many.
- * Waits for one that is being written when it has more than all others. */
+/* The owner's file with most of ids[0..n) behind this prefix, NULL if none; *common = how many. */
 fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
                              const int32_t *ids, size_t n, size_t *common);
-/* Appends the first n rows (<= file's) to seq, which holds the prefix; room is reserved by it. A bad
- * file is removed, the pointer is dead then, and seq stands as before. */
-int fl_spill_restore(fl_spill *s, fl_spill_file *file, fl_seq *seq, size_t n);
+/* The same of rows that are not written yet, and therefore in memory: a sequence to fork, the
+ * spill's; it lives until the next call. */
+const fl_seq *fl_spill_unwritten(const fl_spill *s, const fl_prefix *prefix, uint32_t owner,
+                                 const int32_t *ids, size_t n, size_t *common);
+
+/* Rows on their way from a file. */
+typedef struct fl_spill_reading fl_spill_reading;
+/* Has the first n rows (<= file's) written behind the prefix's of seq, which has room for them
+ * reserved. Until it ends nobody touches seq. FL_ENOMEM. */
+int fl_spill_read(fl_spill_reading **out, fl_spill *s, const fl_spill_file *file, fl_seq *seq,
+                  size_t n);
+bool fl_spill_read_done(fl_spill *s, const fl_spill_reading *r);
+/* Frees r; waits for it when it is not done. FL_OK: seq is n rows longer. Otherwise it is as before,
+ * and a bad file is removed. */
+int fl_spill_read_end(fl_spill *s, fl_spill_reading *r);
+/* Frees r some time, and seq with it. */
+void fl_spill_read_abandon(fl_spill_reading *r);
+/* ready(ctx) is called on the other thread whenever a reading is done. Before the first one. */
+void fl_spill_on_read(fl_spill *s, void (*ready)(void *ctx), void *ctx);
 
 size_t fl_spill_n(const fl_spill *s);
 const fl_spill_file *fl_spill_at(const fl_spill *s, size_t i);

@@ -264,11 +264,11 @@ static bool get_values(const fl_spill_shape *s, float *x, const uint8_t *from, s
   return true;
 }
 
-static int get_rows(const fl_spill_shape *s, const char *path, const uint8_t *from, size_t n_file,
-                    fl_seq *seq, size_t n, block *b, fl_err *err) {
-  const size_t first = fl_seq_rows(seq), bytes = value_bytes(s);
+static int get_rows(const fl_spill_shape *s, const char *path, const uint8_t *from,
+                    const fl_spill_file *file, fl_seq *seq, size_t n, block *b, fl_err *err) {
+  const size_t first = file->prefix_rows, bytes = value_bytes(s);
   for (size_t l = 0; l < fl_kv_n_layers(s->pool); l++) {
-    const size_t width = layer_width(s, l), plane = n_file * width * bytes;
+    const size_t width = layer_width(s, l), plane = file->n * width * bytes;
     for (size_t at = 0; width > 0 && at < n; at += BLOCK) {
       size_t rows = n - at < BLOCK ? n - at : BLOCK, off = at * width * bytes;
       if (!get_values(s, b->k, from + off, rows * width, b) ||
@@ -292,7 +292,7 @@ int fl_spill_read_rows(const fl_spill_shape *shape, const char *path, const fl_s
   if (rc != FL_OK) return rc;
   rc = check_head(shape, path, &m, &h, &bytes, err);
   if (rc == FL_OK && (h.n != file->n || strcmp(h.print, file->print) != 0 || n > h.n ||
-                      h.prefix_rows != fl_seq_rows(seq)))
+                      h.prefix_rows != file->prefix_rows))
     rc = damaged(path, "not what it was", err);
   if (rc == FL_OK) fl_hash_bytes(sum, m.data, m.size - FL_HASH_TEXT);
   if (rc == FL_OK && memcmp(sum, m.data + m.size - FL_HASH_TEXT, FL_HASH_TEXT) != 0)
@@ -301,9 +301,7 @@ int fl_spill_read_rows(const fl_spill_shape *shape, const char *path, const fl_s
     rc = damaged(path, "not what it was", err);
   if (rc == FL_OK && block_init(&b, shape) != FL_OK)
     rc = fl_fail(err, FL_ENOMEM, "%s: not enough memory", path);
-  if (rc == FL_OK) rc = fl_seq_reserve(seq, fl_seq_rows(seq) + n, err);
-  if (rc == FL_OK) rc = get_rows(shape, path, m.data + bytes, file->n, seq, n, &b, err);
-  if (rc == FL_OK) fl_seq_advance(seq, n);
+  if (rc == FL_OK) rc = get_rows(shape, path, m.data + bytes, file, seq, n, &b, err);
   block_release(&b);
   fl_map_close(&m);
   return rc;

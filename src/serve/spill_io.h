@@ -18,7 +18,8 @@ int fl_spill_write(const fl_spill_shape *shape, const char *dir, const char *nam
 /* Everything but the rows. FL_ENOENT: for another model or cache type; FL_EINPUT: damaged. */
 int fl_spill_read_head(const fl_spill_shape *shape, const char *path, fl_spill_file *out,
                        fl_err *err);
-/* Checks the whole file, then appends its first n rows to seq. `file` is what its head said. */
+/* Checks the whole file, then writes its first n rows behind the prefix's of seq, where room is
+ * reserved; its length stays. `file` is what its head said. Any thread, as above. */
 int fl_spill_read_rows(const fl_spill_shape *shape, const char *path, const fl_spill_file *file,
                        fl_seq *seq, size_t n, fl_err *err);
 void fl_spill_file_release(fl_spill_file *f);

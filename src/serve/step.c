@@ -25,6 +25,7 @@ typedef struct plan {
 } plan;
 
 static bool in_prompt(const fl_job *j) { return j->done < j->prompt.len; }
+static bool due_prompt(const fl_job *j) { return j->ready && in_prompt(j); }
 
 static void add_span(plan *p, fl_job *j, const int32_t *tokens, size_t n) {
   p->span[p->n] = (fl_span){ .seq = j->slot->seq, .tokens = tokens, .n_rows = n };
@@ -82,11 +83,11 @@ static size_t slice_rows(const fl_engine *e, const plan *p) {
  * first changes from step to step. */
 static void plan_prompts(fl_engine *e, plan *p) {
   size_t waiting = 0, room = slice_rows(e, p);
-  for (size_t i = 0; i < e->n_jobs; i++) waiting += in_prompt(e->active[i]);
+  for (size_t i = 0; i < e->n_jobs; i++) waiting += due_prompt(e->active[i]);
   e->turn++;
   for (size_t k = 0; k < e->n_jobs && waiting > 0 && room > 0; k++) {
     fl_job *j = e->active[(k + e->turn) % e->n_jobs];
-    if (!in_prompt(j)) continue;
+    if (!due_prompt(j)) continue;
     size_t left = j->prompt.len - j->done, take = (room + waiting - 1) / waiting;
     if (take > left) take = left;
     if (take == left) add_out(p, j, p->rows + take - 1, 1);
@@ -201,6 +202,7 @@ static void drop_unreserved(fl_engine *e) {
   for (size_t i = e->n_jobs; i-- > 0;) {
     fl_job *j = e->active[i];
     fl_err err = { 0 };
+    if (!j->ready) continue;
     size_t rows = fl_seq_rows(j->slot->seq);
     size_t want = in_prompt(j) ? j->prompt.len - j->done : e->opt.speculate ? 1 + FL_DRAFT_MAX : 1;
     if (want > FL_STEP_ROWS) want = FL_STEP_ROWS;
@@ -242,6 +244,7 @@ void fl_engine_step(fl_engine *e) {
   if (e->n_jobs == 0) return;
   plan_answers(e, &p);
   plan_prompts(e, &p);
+  if (p.n == 0) return; /* all wait for their rows */
   double began = fl_now_s(), own = own_time_s();
   int rc = fl_pass_forward(e->pass, p.span, p.n, &err);
   if (rc != FL_OK) {

@@ -209,8 +209,10 @@ def main():
     base, peak = settled[0], max(settled)
     if a.seconds >= 120 and peak > base * 17 / 16:
         tally.fault(f"memory grew from {base} to {peak} KiB")
-    print(json.dumps({"seconds": round(took, 1), "status": tally.status, "longest_s": round(tally.longest, 1),
-                      "overtaken": tally.overtaken, "resident_kib": base, "peak_kib": peak, "by_tenths": [s for _, s in sizes[::max(len(sizes) // 10, 1)]],
+    print(json.dumps({"seconds": round(took, 1), "status": tally.status,
+                      "longest_s": round(tally.longest, 1), "overtaken": tally.overtaken,
+                      "resident_kib": base, "peak_kib": peak,
+                      "by_tenths": [s for _, s in sizes[::max(len(sizes) // 10, 1)]],
                       "faults": tally.faults}))
     sys.exit(1 if tally.faults or tally.status.get(200, 0) == 0 else 0)
 
