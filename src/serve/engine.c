@@ -192,6 +192,16 @@ static int check_options(fl_engine *e, fl_err *err) {
   return FL_OK;
 }
 
+static int make_samplers(fl_engine *e, fl_err *err) {
+  const size_t n = fl_team_size(e->team);
+  e->sampler = fl_calloc(n, sizeof *e->sampler);
+  int rc = e->sampler != NULL ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory for the server");
+  for (size_t i = 0; rc == FL_OK && i < n; i++)
+    rc = fl_sampler_new(&e->sampler[i], fl_model_kernels(e->model),
+                        fl_model_hparams(e->model)->n_vocab, err);
+  return rc;
+}
+
 static int make_pass(fl_engine *e, fl_err *err) {
   const fl_hparams *hp = fl_model_hparams(e->model);
   const fl_kernels *kern = fl_model_kernels(e->model);
@@ -202,7 +212,7 @@ static int make_pass(fl_engine *e, fl_err *err) {
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&e->pool, hp, kern, e->opt.kv, (size_t)e->opt.max_bytes, err);
   if (rc == FL_OK) rc = fl_kv_pool_new(&e->embed_pool, hp, kern, FL_KV_F32, 0, err);
-  if (rc == FL_OK) rc = fl_sampler_new(&e->sampler, kern, hp->n_vocab, err);
+  if (rc == FL_OK) rc = make_samplers(e, err);
   if (rc != FL_OK) return rc;
   e->logits = fl_aligned_calloc(e->out_rows * hp->n_vocab, sizeof *e->logits);
   return e->logits != NULL ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots",
@@ -249,7 +259,9 @@ static void engine_free(fl_engine *e) {
   fl_stickies_release(&e->stickies);
   fl_answers_release(&e->answers);
   fl_renderer_release(&e->renderer);
-  fl_sampler_free(e->sampler);
+  for (size_t i = 0; e->sampler != NULL && i < fl_team_size(e->team); i++)
+    fl_sampler_free(e->sampler[i]);
+  fl_free(e->sampler);
   fl_pass_free(e->pass);
   fl_kv_pool_free(e->pool);
   fl_kv_pool_free(e->embed_pool);

@@ -126,7 +126,7 @@ struct fl_engine {
   /* The engine's thread. */
   fl_pass *pass;
   fl_kv_pool *pool, *embed_pool;
-  fl_sampler *sampler;
+  fl_sampler **sampler;    /* [ranks of the team] */
   float *logits;           /* [out_rows, n_vocab] */
   size_t out_rows;
   fl_renderer renderer;

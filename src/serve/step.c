@@ -1,5 +1,5 @@
 /* step.c - one pass for everybody: a due row and perhaps a draft for each answer, slices of prompts
- * beside them; then the tokens.
+ * beside them; then the tokens, which the jobs take side by side.
  *
  * A pass is kept short when answers wait for it: the rows of prompts in it are as many as fit into
  * a fraction of a second by what rows were measured to cost. No cut of a prompt changes what its
@@ -11,7 +11,10 @@
 #include "base/mem.h"
 #include "serve/engine_state.h"
 
-enum { SLICE_MIN = 16 };
+enum {
+  SLICE_MIN = 16,
+  TAKE_TOGETHER = 32768 /* logits of a step from which on the team takes the tokens */
+};
 static const double slice_beside_s = 0.1; /* prompts may delay a token of others by this much */
 static const double slice_alone_s = 0.5;  /* and a cancellation by this */
 
@@ -114,10 +117,11 @@ static void end_with(taken *t, fl_finish how) {
 }
 
 /* Takes the token that a row decided; false when the rows after it are worth nothing. */
-static bool take_token(fl_engine *e, fl_job *j, size_t i, const float *logits, taken *t) {
+static bool take_token(const fl_engine *e, fl_sampler *sampler, fl_job *j, size_t i,
+                       const float *logits, taken *t) {
   const size_t n_vocab = fl_model_hparams(e->model)->n_vocab;
   int stopped = -1;
-  int32_t token = fl_sampler_pick(e->sampler, logits, &j->req.sampling, j->out.data, j->out.len,
+  int32_t token = fl_sampler_pick(sampler, logits, &j->req.sampling, j->out.data, j->out.len,
                                   &j->rng);
   if (fl_chat_stops(fl_model_template(e->model), fl_model_tokenizer(e->model), token)) {
     end_with(t, FL_FINISH_STOP);
@@ -169,29 +173,60 @@ static void keep_rows(fl_job *j, size_t n) {
   if (in_prompt(j)) j->done += n;
 }
 
-static void take_tokens(fl_engine *e, fl_job *j) {
+static bool decides(const fl_job *j) {
+  return !in_prompt(j) || j->done + j->rows == j->prompt.len;
+}
+
+/* What one job takes from its rows. Touches nothing but the job: any rank of the team does it, and by
+ * its own stream of draws it comes to the same on each. */
+static void take_tokens(const fl_engine *e, fl_sampler *sampler, fl_job *j, taken *t) {
   const size_t n_vocab = fl_model_hparams(e->model)->n_vocab;
   const float *logits = e->logits + j->first_out * n_vocab;
-  const bool prompt = in_prompt(j);
-  taken t = { .how = FL_FINISH_LENGTH };
-  if (prompt) {
+  size_t i = 0;
+  *t = (taken){ .how = FL_FINISH_LENGTH };
+  if (!decides(j)) return;
+  while (take_token(e, sampler, j, i, logits + i * n_vocab, t)) i++;
+}
+
+typedef struct taking {
+  const fl_engine *e;
+  const plan *p;
+  taken *t; /* [p->n] */
+} taking;
+
+static void take_some(void *ctx, unsigned rank, unsigned n_ranks) {
+  const taking *k = ctx;
+  for (size_t i = rank; i < k->p->n; i += n_ranks)
+    take_tokens(k->e, k->e->sampler[rank], k->p->job[i], &k->t[i]);
+}
+
+/* One after another where waking the team would take longer. */
+static void take_all(fl_engine *e, const plan *p, taken *t) {
+  taking k = { e, p, t };
+  if (p->n_out > 1 && p->n_out * fl_model_hparams(e->model)->n_vocab >= TAKE_TOGETHER)
+    fl_team_run(e->team, take_some, &k);
+  else
+    take_some(&k, 0, 1);
+}
+
+static void settle(fl_engine *e, fl_job *j, taken *t) {
+  const bool all_prompt = in_prompt(j) && !decides(j);
+  if (in_prompt(j)) {
     keep_rows(j, j->rows);
-    if (in_prompt(j) && !j->slot->ids.oom) return;
-    if (!j->slot->ids.oom) (void)take_token(e, j, 0, logits, &t);
   } else {
-    size_t i = 0;
-    while (take_token(e, j, i, logits + i * n_vocab, &t)) i++;
-    keep_rows(j, 1 + t.accepted);
-    fl_gate_learn(&j->gate, j->draft.match, j->n_draft, t.accepted);
+    keep_rows(j, 1 + t->accepted);
+    fl_gate_learn(&j->gate, j->draft.match, j->n_draft, t->accepted);
     j->drafted += j->n_draft;
-    j->accepted += t.accepted;
+    j->accepted += t->accepted;
   }
   if (j->slot->ids.oom) { /* what rows it has is not known any more */
     fl_seq_truncate(j->slot->seq, j->slot->prefix->rows);
     fl_ids_release(&j->slot->ids);
-    end_with(&t, FL_FINISH_ERROR);
+    end_with(t, FL_FINISH_ERROR);
+  } else if (all_prompt) {
+    return;
   }
-  finish_job(e, j, &t);
+  finish_job(e, j, t);
 }
 
 /* --- the step --- */
@@ -253,7 +288,9 @@ void fl_engine_step(fl_engine *e) {
   }
   if (p.n_out > 0) fl_pass_logits(e->pass, p.out, p.n_out, e->logits);
   learn_times(e, &p, fl_now_s() - began, own_time_s() - own);
-  for (size_t i = 0; i < p.n; i++) take_tokens(e, p.job[i]);
+  taken t[FL_SERVE_SLOTS];
+  take_all(e, &p, t);
+  for (size_t i = 0; i < p.n; i++) settle(e, p.job[i], &t[i]);
 }
 
 /* --- calibration --- */
