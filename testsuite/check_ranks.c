@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "dist_util.h"
+#include "fleet/trainer.h"
 #include "fleet_util.h"
 
 enum { ROUNDS = 7 };
@@ -46,6 +47,7 @@ typedef struct run { /* of all ranks */
   long stop_after;        /* polls of rank `stopper`; 0: never */
   size_t stopper;
   const char *other_docs; /* rank 1 sees this folder's instead */
+  bool faulty;            /* a row of rank 1 changes by itself in the third round */
   int rc[RANKS_MAX];
   fl_err err[RANKS_MAX];
   uint64_t n_rounds[RANKS_MAX];
@@ -54,10 +56,16 @@ typedef struct run { /* of all ranks */
 typedef struct counter {
   long left;
   bool counts;
+  const fl_fleet *faulty; /* NULL: none */
 } counter;
 
 static int count_down(void *ctx) {
   counter *c = ctx;
+  if (c->faulty && c->faulty->trainer && c->faulty->m.rounds == 2) {
+    const fl_cartridge *cart = &c->faulty->trainer->res.slot[0]->cart;
+    cart->rows.k[0][cart->rows.n_rows * cart->rows.width[0] - 1] += 1;
+    c->faulty = NULL;
+  }
   return c->counts && c->left-- <= 0 ? FL_EINTR : FL_OK;
 }
 
@@ -67,7 +75,7 @@ static void train_rank(void *ctx, fl_dist *d) {
   const size_t r = fl_dist_rank(d);
   const bool other = t->other_docs != NULL && r == 1;
   fl_source_list docs = { 0 };
-  counter c = { t->stop_after, t->stop_after > 0 && r == t->stopper };
+  counter c = { t->stop_after, t->stop_after > 0 && r == t->stopper, NULL };
   fl_train_hooks hooks = { .ctx = &c, .poll = count_down };
   fl_open_options how = { .resume = in_fleet("fleet.json"), .allow_add = true, .dist = d };
   fl_train_options o = options();
@@ -79,6 +87,7 @@ static void train_rank(void *ctx, fl_dist *d) {
   int rc = fl_team_new(&team, 1, err);
   if (rc == FL_OK && other) rc = fl_source_read(&docs, &t->other_docs, 1, false, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, fleet_dir, fleet_model, team, &docs, &o, &how, err);
+  if (rc == FL_OK && t->faulty && r == 1) c.faulty = f;
   if (rc == FL_OK) rc = fl_fleet_train(f, &hooks, err);
   t->rc[r] = fl_dist_agree(d, "end", rc, err);
   if (f != NULL) t->n_rounds[r] = fl_fleet_rounds(f);
@@ -148,6 +157,18 @@ START_TEST(other_documents_are_noticed) {
 }
 END_TEST
 
+/* The generation saved before stays, and from it the training goes on as though nothing had been. */
+START_TEST(ranks_that_go_apart_notice) {
+  run_t t = { .rounds = ROUNDS, .faulty = true }, again = { 0 };
+  ck_assert_int_eq(train_ranks(&t, 3), FL_EFAIL);
+  ck_assert_ptr_nonnull(strstr(t.err[0].text, "rank 1 holds other rows than rank 0"));
+  ck_assert_int_le(committed_rounds(), 2);
+  again.rounds = ROUNDS - (size_t)committed_rounds();
+  ck_assert_int_eq(train_ranks(&again, 2), FL_OK);
+  assert_same_fleet(one_dir, fleet_dir);
+}
+END_TEST
+
 /* Rank 1 fails by itself: all end with its sentence, and rank 0 has given the lock back. */
 START_TEST(an_error_of_one_ends_all) {
   run_t t = { .rounds = 1, .other_docs = "/nonexistent/flotilla" };
@@ -171,6 +192,7 @@ Suite *suite_ranks(void) {
   tcase_add_test(core, another_number_goes_on);
   tcase_add_test(core, a_stop_of_one_stops_all);
   tcase_add_test(errors, other_documents_are_noticed);
+  tcase_add_test(errors, ranks_that_go_apart_notice);
   tcase_add_test(errors, an_error_of_one_ends_all);
   suite_add_tcase(s, core);
   suite_add_tcase(s, errors);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 typedef struct brief { /* in front of a rank's text */
@@ -129,5 +130,35 @@ int fl_together_make(fl_trainer *t, int rc, fl_conv *conv, bool *ok, const fl_co
   c.stats.gen_s = fl_now_s() - began;
   if (rc == FL_OK && stats != NULL) *stats = c.stats;
   fl_events_close(kept);
+  return rc;
+}
+
+static void add_rows(fl_hasher *h, const fl_rows *r) {
+  fl_hasher_add(h, r->block, r->n_values * sizeof *r->block);
+}
+
+int fl_together_compare(fl_trainer *t, fl_err *err) {
+  fl_dist *d = t->f->dist;
+  const size_t count = fl_dist_count(d);
+  char own[FL_HASH_TEXT] = "";
+  if (count < 2) return FL_OK;
+  fl_hasher *h = fl_hasher_new();
+  char(*all)[FL_HASH_TEXT] = fl_calloc(count, sizeof *all);
+  int rc = h && all ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory to compare ranks");
+  for (size_t i = 0; rc == FL_OK && i < t->res.n; i++) {
+    add_rows(h, &t->res.slot[i]->cart.rows);
+    add_rows(h, &t->res.slot[i]->adam.m);
+    add_rows(h, &t->res.slot[i]->adam.v);
+  }
+  if (rc == FL_OK) fl_hasher_text(h, own);
+  rc = fl_dist_gather(d, "compare", rc, all, own, sizeof own, err);
+  for (size_t r = 1; rc == FL_OK && r < count; r++)
+    if (strcmp(all[r], all[0]) != 0)
+      rc = fl_fail(err, FL_EFAIL, "rank %zu holds other rows than rank 0 after round %llu, so the "
+                   "ranks do not compute alike and nothing more was saved; run the same program on "
+                   "machines of one kind, or look for faulty memory, and train with --resume", r,
+                   (unsigned long long)t->f->m.rounds);
+  fl_free(all);
+  fl_hasher_free(h);
   return rc;
 }

@@ -57,6 +57,13 @@ int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err) {
   return rc;
 }
 
+/* Ranks that have gone apart save nothing more. */
+static int compare_ranks(fl_trainer *t, fl_err *err) {
+  const int rc = fl_together_compare(t, err);
+  t->failed_save = t->failed_save || rc == FL_EFAIL;
+  return rc;
+}
+
 /* --- who is in memory --- */
 
 /* Asks the system to read files ahead that will be needed soon. */
@@ -163,8 +170,10 @@ static int first_residents(fl_trainer *t, fl_err *err) {
 static int exchange(fl_trainer *t, const change *c, fl_err *err) {
   fl_fleet *f = t->f;
   for (size_t i = 0; i < c->n_in; i++) prefetch(f, c->in[i]);
+  int rc = compare_ranks(t, err);
+  if (rc != FL_OK) return rc;
   mark_residents(f, c);
-  int rc = fl_dist_agree(f->dist, "rotate", fl_trainer_save(t, "rotate", err), err);
+  rc = fl_dist_agree(f->dist, "rotate", fl_trainer_save(t, "rotate", err), err);
   if (rc != FL_OK) return rc;
   fl_log_rotation(t, c->out, c->n_out, c->in, c->n_in);
   /* After the last round nobody needs the new ones; the next run loads them. */
@@ -188,8 +197,10 @@ static int after_round(fl_trainer *t, fl_err *err) {
     if (rotated) rc = exchange(t, &c, err);
     change_release(&c);
   }
-  if (rc == FL_OK && !rotated && o->save_every > 0 && r % o->save_every == 0)
-    rc = fl_trainer_save(t, "every", err);
+  if (rc == FL_OK && !rotated && o->save_every > 0 && r % o->save_every == 0) {
+    rc = compare_ranks(t, err);
+    if (rc == FL_OK) rc = fl_trainer_save(t, "every", err);
+  }
   if (rc == FL_OK && o->eval_every > 0 && r % o->eval_every == 0 && r < t->last_round)
     rc = fl_trainer_evaluate(t, err);
   return rc;
@@ -293,6 +304,7 @@ static int train(fl_trainer *t, fl_err *err) {
   rc = fl_trainer_heldout(t, err);
   if (rc == FL_OK) rc = fl_trainer_evaluate(t, err);
   if (rc == FL_OK) rc = rounds(t, err);
+  if (rc == FL_OK) rc = compare_ranks(t, err);
   if (rc == FL_OK) rc = fl_trainer_evaluate(t, err);
   return rc;
 }
