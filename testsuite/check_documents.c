@@ -55,7 +55,7 @@ END_TEST
 /* --- PDF: written by hand, one object after the other, the table of places at the end --- */
 
 #ifdef HAVE_POPPLER
-static void put_pdf(const char *rel, const char *const *content, int pages) {
+static void put_pdf(const char *rel, const char *const *content, int pages, const char *trailer) {
   fl_buf b = { 0 };
   size_t place[64];
   int n = 1;
@@ -79,7 +79,8 @@ static void put_pdf(const char *rel, const char *const *content, int pages) {
   size_t xref = b.len;
   fl_buf_printf(&b, "xref\n0 %d\n0000000000 65535 f \n", n);
   for (int i = 1; i < n; i++) fl_buf_printf(&b, "%010zu 00000 n \n", place[i]);
-  fl_buf_printf(&b, "trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%zu\n%%%%EOF\n", n, xref);
+  fl_buf_printf(&b, "trailer\n<</Size %d/Root 1 0 R%s>>\nstartxref\n%zu\n%%%%EOF\n", n, trailer,
+                xref);
   put(rel, b.data, b.len);
   fl_buf_release(&b);
 }
@@ -89,15 +90,27 @@ START_TEST(pdf_of_two_pages) {
     "BT /F 12 Tf 20 300 Td (The keeper lit) Tj 0 -14 Td (the lamp.) Tj ET",
     "BT /F 12 Tf 20 300 Td (Page \\(two\\)) Tj ET"
   };
-  put_pdf("two.pdf", pages, 2);
+  put_pdf("two.pdf", pages, 2, "");
   ck_assert_str_eq(text_of("two.pdf"), "The keeper lit\nthe lamp.\n\nPage (two)\n");
 }
 END_TEST
 
 START_TEST(pdf_without_text) {
   static const char *const pages[] = { "0.5 g 10 10 300 300 re f", "q Q" };
-  put_pdf("scan.pdf", pages, 2);
+  put_pdf("scan.pdf", pages, 2, "");
   refused(at("scan.pdf"), FL_EINPUT, "no text in its 2 pages, so they are pictures");
+}
+END_TEST
+
+/* The standard handler of 40 bits, with a password that is not the empty one. */
+START_TEST(pdf_with_a_password) {
+  static const char *const pages[] = { "BT /F 12 Tf 20 300 Td (secret) Tj ET" };
+  put_pdf("locked.pdf", pages, 1,
+          "/ID[<00112233445566778899aabbccddeeff><00112233445566778899aabbccddeeff>]"
+          "/Encrypt<</Filter/Standard/V 1/R 2/P -4"
+          "/O<000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f>"
+          "/U<202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f>>>");
+  refused(at("locked.pdf"), FL_EINPUT, "locked with a password");
 }
 END_TEST
 
@@ -145,6 +158,40 @@ START_TEST(a_mailbox_is_one_document) {
         "Subject: Two\nFrom: b@example.org\n\nSecond.\n");
   puts_at("not.mbox", "Dear all,\n");
   refused(at("not.mbox"), FL_EINPUT, "no mailbox");
+}
+END_TEST
+
+/* Three kinds of parts in each other, as programs with pictures in their signatures send; then a
+ * letter of a program that says nothing of its encoding. */
+START_TEST(a_mailbox_of_odd_mail) {
+  gives("odd.mbox",
+        "From MAILER-DAEMON Mon Jan  2 03:04:05 2023\r\nFrom: \"Ida B.\" <ida@example.org>\r\n"
+        "To: a@example.org, b@example.org\r\nSubject: =?utf-8?b?VMOlcm4=?= plans\r\nMIME-Version: 1.0\r\n"
+        "Content-Type: multipart/mixed; boundary=\"==1\"\r\n\r\nThis is a multi-part message.\r\n"
+        "--==1\r\nContent-Type: multipart/related; boundary=\"==2\"\r\n\r\n"
+        "--==2\r\nContent-Type: multipart/alternative; boundary=\"==3\"\r\n\r\n"
+        "--==3\r\nContent-Type: text/plain; charset=\"utf-8\"\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        "VMOlcm5ldCBvcGVucw0K\r\n--==3--\r\n"
+        "--==2\r\nContent-Type: image/png; name=\"logo.png\"\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        "iVBO\r\n--==2--\r\n"
+        "--==1\r\nContent-Type: text/plain; charset=iso-8859-1; name=\"list.txt\"\r\n"
+        "Content-Disposition: attachment; filename=\"list.txt\"\r\n\r\noil\r\n--==1--\r\n\r\n"
+        "From x Mon Jan  2 04:04:05 2023\r\nFrom: x@example.org\r\nSubject: no charset\r\n\r\nCaf\xE9\r\n",
+        "Subject: T\xC3\xA5rn plans\nFrom: \"Ida B.\" <ida@example.org>\nTo: a@example.org, b@example.org\n\n"
+        "T\xC3\xA5rnet opens\n[attachment: logo.png, image/png]\n[attachment: list.txt, text/plain]\n\n---\n\n"
+        "Subject: no charset\nFrom: x@example.org\n\nCaf\xC3\xA9\n");
+}
+END_TEST
+
+/* Under the limit of the file, over that of the text: 17 MiB of one letter. */
+START_TEST(a_mailbox_with_too_much_text) {
+  fl_buf b = { 0 };
+  fl_buf_puts(&b, "From a@example.org Tue Jan  3 10:00:00 2023\nFrom: a@example.org\n\n");
+  while (b.len < (size_t)17 << 20)
+    fl_buf_puts(&b, "The keeper writes the same line each day and each night.\n");
+  put("long.mbox", b.data, b.len);
+  fl_buf_release(&b);
+  refused(at("long.mbox"), FL_EINPUT, "more than 16 MiB of text");
 }
 END_TEST
 
@@ -236,6 +283,30 @@ START_TEST(slack_channels_are_documents) {
 }
 END_TEST
 
+/* An export without users.json, as of a guest: direct messages, programs that speak in blocks,
+ * marks of all sorts. */
+START_TEST(slack_of_a_guest) {
+  static const char *const guest[][2] = {
+    { "channels.json", "[{\"id\":\"C1\",\"name\":\"general\"}]" },
+    { "dms.json", "[]" },
+    { "D0123/2024-02-01.json", "[{\"user\":\"U1\",\"ts\":\"1706745600.0\",\"text\":\"hello\"}]" },
+    { "general/2024-02-01.json",
+      "[{\"subtype\":\"bot_message\",\"username\":\"ci\",\"ts\":\"1706745600.0\",\"text\":\"Build done\"},"
+      "{\"user\":\"U1\",\"ts\":\"1706745660.0\",\"text\":\"<!here> *look* <mailto:a@b.c|a@b.c> &lt;3 :smile:\","
+      "\"edited\":{\"user\":\"U1\",\"ts\":\"1\"}}]" },
+    { NULL, NULL }
+  };
+  fl_source_list l = { 0 };
+  put_zip("guest.zip", guest);
+  ck_assert_int_eq(read1(&l, at("guest.zip"), false, NULL), FL_OK);
+  ck_assert_uint_eq(l.n, 2);
+  ck_assert_str_eq(l.doc[0].text, "2024-02-01 00:00 U1: hello\n");
+  ck_assert_str_eq(l.doc[1].text, "2024-02-01 00:00 ci: Build done\n"
+                                  "2024-02-01 00:01 U1: @here *look* a@b.c (mailto:a@b.c) <3 :smile:\n");
+  fl_source_release(&l);
+}
+END_TEST
+
 START_TEST(archives_that_are_refused) {
   static const char *const other[][2] = { { "a/readme.txt", "hello" }, { NULL, NULL } };
   static const char *const bad[][2] = { { "users.json", "[]" }, { "c/2024-01-01.json", "[{]" },
@@ -263,6 +334,36 @@ START_TEST(an_archive_that_blows_up) {
 }
 END_TEST
 #endif
+
+/* Sparse files over the limits: 16 MiB of HTML, 256 MiB of what holds more than its text. */
+START_TEST(huge_files_are_refused_before_they_are_read) {
+  static const struct {
+    const char *file, *want;
+    int mib;
+  } files[] = {
+#ifdef HAVE_LIBXML2
+    { "huge.html", "100.0 MiB, over the limit of 16 MiB for HTML", 100 },
+#endif
+#ifdef HAVE_POPPLER
+    { "huge.pdf", "300.0 MiB, over the limit of 256 MiB for PDF", 300 },
+#endif
+#ifdef HAVE_GMIME
+    { "huge.eml", "300.0 MiB, over the limit of 256 MiB for mail", 300 },
+    { "huge.mbox", "300.0 MiB, over the limit of 256 MiB for mail", 300 },
+#endif
+#ifdef HAVE_LIBARCHIVE
+    { "huge.zip", "300.0 MiB, over the limit of 256 MiB for ", 300 },
+#endif
+    { "huge.txt", "over the limit", 100 }
+  };
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    FILE *f = fopen(at(files[i].file), "wb");
+    ck_assert_int_eq(ftruncate(fileno(f), (off_t)files[i].mib << 20), 0);
+    fclose(f);
+    refused(at(files[i].file), FL_EINPUT, files[i].want);
+  }
+}
+END_TEST
 
 /* A kind whose library is missing is refused with the name of the package. */
 START_TEST(missing_libraries_are_named) {
@@ -317,18 +418,23 @@ Suite *suite_documents(void) {
 #ifdef HAVE_POPPLER
   tcase_add_test(t, pdf_of_two_pages);
   tcase_add_test(t, pdf_without_text);
+  tcase_add_test(t, pdf_with_a_password);
   tcase_add_test(t, pdf_that_is_none);
 #endif
 #ifdef HAVE_GMIME
   tcase_add_test(t, mail_in_nested_parts);
   tcase_add_test(t, a_mailbox_is_one_document);
+  tcase_add_test(t, a_mailbox_of_odd_mail);
+  tcase_add_test(t, a_mailbox_with_too_much_text);
   tcase_add_test(t, mail_that_is_odd);
 #endif
 #ifdef HAVE_LIBARCHIVE
   tcase_add_test(t, slack_channels_are_documents);
+  tcase_add_test(t, slack_of_a_guest);
   tcase_add_test(t, archives_that_are_refused);
   tcase_add_test(t, an_archive_that_blows_up);
 #endif
+  tcase_add_test(t, huge_files_are_refused_before_they_are_read);
   tcase_add_test(t, missing_libraries_are_named);
   suite_add_tcase(s, t);
   return s;

@@ -28,12 +28,30 @@ START_TEST(damaged_encodings_are_refused) {
 }
 END_TEST
 
-/* 100 MB without a byte on the disk. */
+/* 100 MB without a byte on the disk, of each kind that is all text. */
 START_TEST(a_huge_file_is_refused_before_it_is_read) {
-  FILE *f = fopen(at("huge.json"), "wb");
-  ck_assert_int_eq(ftruncate(fileno(f), (off_t)100 << 20), 0);
-  fclose(f);
-  refused(at("huge.json"), FL_EINPUT, "100.0 MiB, over the limit of 16 MiB for JSON");
+  static const char *const files[][2] = {
+    { "huge.txt", "text" },  { "huge.md", "text" }, { "huge.json", "JSON" }, { "huge.jsonl", "JSON" },
+    { "huge.csv", "CSV" },   { "huge.tsv", "CSV" },    { "huge.tex", "LaTeX" }, { "huge", "text" }
+  };
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    char want[80];
+    FILE *f = fopen(at(files[i][0]), "wb");
+    ck_assert_int_eq(ftruncate(fileno(f), (off_t)100 << 20), 0);
+    fclose(f);
+    snprintf(want, sizeof want, "100.0 MiB, over the limit of 16 MiB for %s", files[i][1]);
+    refused(at(files[i][0]), FL_EINPUT, want);
+  }
+}
+END_TEST
+
+/* Markdown as editors of different systems leave it: front matter, line ends, code as it is. */
+START_TEST(markdown_stays_as_it_is) {
+  gives("notes.md",
+        "---\r\ntitle: Harbour\r\n---\r\n\r\n# Lamps\r\n\r\n- [x] oil\r\n\r\n```c\r\n\tint a;\r\n```\r\n",
+        "---\r\ntitle: Harbour\r\n---\r\n\r\n# Lamps\r\n\r\n- [x] oil\r\n\r\n```c\r\n\tint a;\r\n```\r\n");
+  gives("page.md", "# T\n<div align=\"center\">\n\n![x](a.png)\n\n</div>\n",
+        "# T\n<div align=\"center\">\n\n![x](a.png)\n\n</div>\n");
 }
 END_TEST
 
@@ -55,6 +73,12 @@ END_TEST
 
 START_TEST(json_lines_are_records) {
   gives("log.jsonl", "{\"t\":1,\"ev\":\"a\"}\r\n\n{\"t\":2}", "t: 1\nev: a\n\nt: 2\n");
+  gives("odd.jsonl", /* a mark, values of all sorts, no end of the last line */
+        "\xEF\xBB\xBF{\"id\":\"e1\",\"tags\":[\"lamp\",\"oil\"],\"at\":{\"day\":3}}\r\n[1,2]\r\n\"bare\"\r\n"
+        "{\"id\":\"e2\"}",
+        "id: e1\ntags:\n  - lamp\n  - oil\nat:\n  day: 3\n\n- 1\n- 2\n\nbare\n\nid: e2\n");
+  puts_at("cut.jsonl", "{\"t\":1}\n{\"t\":2");
+  refused(at("cut.jsonl"), FL_EINPUT, "line 2 is not valid JSON: a comma or } was expected");
   puts_at("bad.jsonl", "{\"t\":1}\n{\"t\":}\n");
   refused(at("bad.jsonl"), FL_EINPUT, "line 2 is not valid JSON: a value was expected");
 }
@@ -143,6 +167,16 @@ START_TEST(a_latex_project_is_one_document) {
 }
 END_TEST
 
+/* What comments include is not looked for; TeX's own \input has no braces; an old part is
+ * Latin-1. */
+START_TEST(latex_of_old_times) {
+  puts_at("old.tex", "% \\input{gone}\n\\documentclass{a}\n\\begin{document}\n\\input part\n"
+                     "The end.\n\\end{document}\n");
+  puts_at("part.tex", "Caf\xE9 hours.\n");
+  ck_assert_str_eq(text_of("old.tex"), "Caf\xC3\xA9 hours.\n\nThe end.\n");
+}
+END_TEST
+
 START_TEST(latex_includes_that_are_refused) {
   mkdir(at("p"), 0777);
   puts_at("p/a.tex", "\\documentclass{x}\n\\input{b}\n");
@@ -187,12 +221,14 @@ Suite *suite_kinds(void) {
   tcase_add_test(t, utf16_and_latin1);
   tcase_add_test(t, damaged_encodings_are_refused);
   tcase_add_test(t, a_huge_file_is_refused_before_it_is_read);
+  tcase_add_test(t, markdown_stays_as_it_is);
   tcase_add_test(t, json_becomes_an_outline);
   tcase_add_test(t, json_lines_are_records);
   tcase_add_test(t, json_faults_are_named);
   tcase_add_test(t, json_that_blows_up);
   tcase_add_test(t, tables_become_records);
   tcase_add_test(t, a_latex_project_is_one_document);
+  tcase_add_test(t, latex_of_old_times);
   tcase_add_test(t, latex_includes_that_are_refused);
   tcase_add_test(t, latex_that_blows_up);
   suite_add_tcase(s, t);

@@ -124,6 +124,21 @@ static bool argument(cursor *c, char out[MAX_NAME]) {
   return true;
 }
 
+/* A file's name without braces, as TeX itself takes it: behind blanks, up to what is no part of
+ * one. */
+static bool bare_argument(cursor *c, char out[MAX_NAME]) {
+  static const char name[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./";
+  const char *s = c->s;
+  size_t n = 0;
+  while (s < c->end && *s == ' ') s++;
+  if (s == c->s) return false;
+  while (s + n < c->end && s[n] != '\0' && strchr(name, s[n])) n++;
+  if (n == 0 || n >= MAX_NAME) return false;
+  snprintf(out, MAX_NAME, "%.*s", (int)n, s);
+  c->s = s + n;
+  return true;
+}
+
 /* After "\NAME": true with the file's name when it is a command that includes one. */
 static bool included_name(cursor *c, const char *command, size_t n, char out[MAX_NAME]) {
   static const char *const one[] = { "input", "include", "subfile", NULL };
@@ -132,6 +147,8 @@ static bool included_name(cursor *c, const char *command, size_t n, char out[MAX
   cursor before = *c;
   for (size_t i = 0; one[i]; i++)
     if (strlen(one[i]) == n && memcmp(command, one[i], n) == 0 && argument(c, out)) return true;
+  *c = before;
+  if (n == 5 && memcmp(command, "input", 5) == 0 && bare_argument(c, out)) return true;
   for (size_t i = 0; two[i]; i++)
     if (strlen(two[i]) == n && memcmp(command, two[i], n) == 0 && argument(c, dir) &&
         argument(c, name)) {

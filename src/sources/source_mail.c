@@ -3,6 +3,7 @@
  * HTML where there is no other; attachments by name; forwarded messages inside. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "sources/kind.h"
 #include "sources/source.h"
 
@@ -55,6 +56,19 @@ static bool is_type(GMimeObject *part, const char *type, const char *subtype) {
   return g_mime_content_type_is_type(g_mime_object_get_content_type(part), type, subtype);
 }
 
+/* Text of a letter that does not say its encoding, or says ASCII and is not. */
+static bool guess_encoding(mail *m, GMimeTextPart *part, const char *s, size_t len) {
+  const char *said = g_mime_text_part_get_charset(part);
+  const fl_source_input in = { m->path, s, len };
+  fl_buf text = { 0 };
+  size_t bad;
+  const bool guessed = (said == NULL || g_ascii_strcasecmp(said, "us-ascii") == 0) &&
+                       !fl_utf8_valid(s, len, &bad) && fl_source_decode(&text, &in, NULL) == FL_OK;
+  if (guessed) fl_source_put_clean(m->out, text.data ? text.data : "", text.len);
+  fl_buf_release(&text);
+  return guessed;
+}
+
 static int put_text(mail *m, GMimeTextPart *part) {
   char *s = g_mime_text_part_get_text(part);
   int rc = FL_OK;
@@ -62,7 +76,7 @@ static int put_text(mail *m, GMimeTextPart *part) {
   size_t len = strlen(s), before = m->out->len;
   if (is_type(GMIME_OBJECT(part), "text", "html"))
     rc = fl_source_html_text(m->out, m->path, s, len, "UTF-8", m->err);
-  else
+  else if (!guess_encoding(m, part, s, len))
     fl_source_put_clean(m->out, s, len);
   if (m->out->len > before && m->out->data[m->out->len - 1] != '\n') fl_buf_putc(m->out, '\n');
   g_free(s);
