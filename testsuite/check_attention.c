@@ -209,6 +209,24 @@ START_TEST(pages_give_back_what_was_put) {
         fl_page_get(k, x.pages[j / PAGE], &x.a, key, j % PAGE, back);
         ck_assert(same_bits(back, (key ? x.key : x.val) + j * row, row));
       }
+    seq y = x; /* the same rows, some at a time */
+    make_pages(k, &y, f16);
+    memset(back, 0, row * sizeof *back);
+    for (size_t j = 0; j < x.s.n_rows; j++)
+      for (int key = 0; key < 2; key++)
+        fl_page_put(k, y.pages[j / PAGE], &y.a, key, j % PAGE, back);
+    for (size_t j = 0, n; j < x.s.n_rows; j += n) {
+      n = x.s.n_rows - j < 7 ? x.s.n_rows - j : 7;
+      if (n > PAGE - j % PAGE) n = PAGE - j % PAGE;
+      fl_page_put_rows(k, y.pages[j / PAGE], &y.a, true, j % PAGE, n, x.key + j * row);
+      fl_page_put_rows(k, y.pages[j / PAGE], &y.a, false, j % PAGE, n, x.val + j * row);
+    }
+    for (size_t j = 0; j < x.s.n_rows; j++)
+      for (int key = 0; key < 2; key++) {
+        fl_page_get(k, y.pages[j / PAGE], &y.a, key, j % PAGE, back);
+        ck_assert(same_bits(back, (key ? x.key : x.val) + j * row, row));
+      }
+    drop_pages(&y);
   }
   /* the layout itself: K [hd][PAGE], V [PAGE][hd] */
   const uint16_t *kk = (const void *)((const char *)x.pages[0] + x.a.k_offset);

@@ -63,7 +63,7 @@ START_TEST(json_round_trip) {
   fl_train_options o = defaults();
   o.lr = 0.1 + 0.2; /* needs all 17 digits */
   o.seed = ((uint64_t)1 << 53) - 1;
-  o.checkpoint = true;
+  o.checkpoint = o.keep_moments = true;
   o.gen_kv = FL_KV_F16;
   o.positions = FL_POS_SEQUENTIAL;
   o.rounds = 7;
@@ -78,7 +78,7 @@ START_TEST(json_round_trip) {
   o.rounds = r.rounds;
   ck_assert_uint_eq(r.seed, o.seed);
   ck_assert_double_eq(r.lr, o.lr);
-  ck_assert(r.checkpoint && r.pack && r.gen_kv == FL_KV_F16);
+  ck_assert(r.checkpoint && r.keep_moments && r.pack && r.gen_kv == FL_KV_F16);
   ck_assert_int_eq(r.positions, FL_POS_SEQUENTIAL);
   ck_assert_uint_eq(r.heldout, o.heldout);
   fl_json_free(j);

@@ -5,6 +5,7 @@ src_libflbase_a_SOURCES = \
 	src/base/err.c src/base/err.h \
 	src/base/events.c src/base/events.h \
 	src/base/fs.c src/base/fs.h src/base/fs_sink.c \
+	src/base/scratch.c src/base/scratch.h \
 	src/base/hash.c src/base/hash.h \
 	src/base/json.c src/base/json.h src/base/json_check.c src/base/json_check.h \
 	src/base/log.c src/base/log.h \

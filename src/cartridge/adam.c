@@ -33,6 +33,16 @@ void fl_adam_release(fl_adam *a) {
   *a = (fl_adam){ 0 };
 }
 
+void fl_adam_to_file(fl_adam *a, const char *dir) {
+  fl_rows_to_file(&a->m, dir);
+  fl_rows_to_file(&a->v, dir);
+}
+
+void fl_adam_rest(fl_adam *a) {
+  fl_rows_rest(&a->m);
+  fl_rows_rest(&a->v);
+}
+
 int fl_cart_grad_init(fl_rows *g, const fl_hparams *hp, const fl_cartridge *c, fl_err *err) {
   return fl_rows_init(g, hp, c->rows.n_rows - c->frozen, err);
 }

@@ -8,6 +8,7 @@
 #ifndef FL_CARTRIDGE_CARTRIDGE_H
 #define FL_CARTRIDGE_CARTRIDGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ typedef struct fl_rows { /* one set of per-layer arrays: rows, a gradient, a mom
   float **k, **v;      /* [n_layers] -> [n_rows, kv_heads, head_dim]; NULL where width is 0 */
   float *block;        /* the one allocation behind them; each array begins at FL_ALIGN */
   size_t n_values;     /* floats in block, the zeros that pad the arrays included */
+  bool in_file;        /* the block is scratch (scratch.h) */
 } fl_rows;
 
 /* Zeroed arrays. Refused: 0 rows, no layer with rows (FL_EINPUT). */
@@ -33,6 +35,10 @@ int fl_rows_like(fl_rows *r, const fl_rows *shape, size_t n_rows, fl_err *err);
 int fl_rows_init_shape(fl_rows *r, size_t n_layers, const size_t *kv_heads, const size_t *width,
                        size_t n_rows, fl_err *err);
 void fl_rows_release(fl_rows *r);
+/* Moves the block to a nameless file of folder dir; where there can be none it stays in memory. */
+void fl_rows_to_file(fl_rows *r, const char *dir);
+/* Not needed for a while: what lies in a file leaves memory. */
+void fl_rows_rest(fl_rows *r);
 
 typedef struct fl_cartridge {
   fl_rows rows;

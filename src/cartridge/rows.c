@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "cartridge/adam.h"
 #include "cartridge/cartridge.h"
 
@@ -80,12 +81,28 @@ int fl_rows_init(fl_rows *r, const fl_hparams *hp, size_t n_rows, fl_err *err) {
   return fl_rows_init_shape(r, hp->n_layers, heads, width, n_rows, err);
 }
 
+void fl_rows_to_file(fl_rows *r, const char *dir) {
+  float *block = r->in_file ? NULL : fl_scratch_new(dir, r->n_values * sizeof *block);
+  if (block == NULL) return;
+  memcpy(block, r->block, r->n_values * sizeof *block);
+  fl_free(r->block);
+  r->block = block;
+  r->in_file = true;
+  carve(r);
+  fl_rows_rest(r);
+}
+
+void fl_rows_rest(fl_rows *r) {
+  if (r->in_file) fl_scratch_rest(r->block, r->n_values * sizeof *r->block);
+}
+
 void fl_rows_release(fl_rows *r) {
   fl_free(r->width);
   fl_free(r->kv_heads);
   fl_free(r->k);
   fl_free(r->v);
-  fl_free(r->block);
+  if (r->in_file) fl_scratch_free(r->block, r->n_values * sizeof *r->block);
+  else fl_free(r->block);
   *r = (fl_rows){ 0 };
 }
 

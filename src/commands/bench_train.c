@@ -191,6 +191,7 @@ static int make_carts(student *s, fl_err *err) {
   for (size_t i = 0; i < CARTS && rc == FL_OK; i++) {
     rc = fl_cartridge_capture(&s->cart[i], b->hp, seq, 0, s->o.p, s->o.frozen, err);
     if (rc == FL_OK) rc = fl_adam_init(&s->adam[i], b->hp, &s->cart[i], err);
+    if (rc == FL_OK) fl_adam_to_file(&s->adam[i], "/var/tmp"); /* as a fleet in its folder */
     s->trainee[i] = (fl_trainee){ &s->cart[i], &s->adam[i], &s->grad[i] };
   }
   if (seq) fl_seq_free(seq);

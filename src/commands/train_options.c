@@ -58,6 +58,8 @@ const opt_spec train_specs[] = {
   COUNT("heldout", "N", heldout, 0, 64, "held-out conversations a document"),
   { .name = "checkpoint", .type = OPT_ON, .offset = offsetof(fl_train_options, checkpoint),
     .help = "keep layer inputs only and run each layer again: less memory" },
+  { .name = "keep-moments", .type = OPT_ON, .offset = offsetof(fl_train_options, keep_moments),
+    .help = "the optimizer's moments in memory, not in a file of the fleet's folder" },
   { .name = "no-pack", .type = OPT_OFF, .offset = offsetof(fl_train_options, pack),
     .help = "one pass per conversation: less memory, the same bits" },
   { 0 }

@@ -56,6 +56,7 @@ typedef struct fl_train_options {
   size_t eval_every;                /* rounds between held-out evaluations; 0: start and end only */
   size_t heldout;                   /* conversations a document, fixed at birth; 0: none */
   bool checkpoint, pack;
+  bool keep_moments;                /* in memory, not in a file */
   fl_kv_type gen_kv;                /* cache type of generation */
   fl_positions positions;           /* of composed cartridges; of the fleet's birth, not changed */
 } fl_train_options;

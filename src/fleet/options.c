@@ -56,6 +56,7 @@ static const flag flags[] = {
   { "heldout", AT(heldout), SIZE, 0, 64, false, true },
   { "checkpoint", AT(checkpoint), SWITCH, 0, 1, false, true },
   { "pack", AT(pack), SWITCH, 0, 1, false, true },
+  { "keep-moments", AT(keep_moments), SWITCH, 0, 1, false, true },
 };
 enum { N_FLAGS = sizeof flags / sizeof flags[0] };
 

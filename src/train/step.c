@@ -388,6 +388,7 @@ static void take_steps(job *j, const fl_rate *rate) {
     if (!t->grad || !is_visible(j, i)) continue;
     const double lr = fl_rate_at(rate, t->cart->steps);
     fl_adam_step(fl_model_kernels(j->s->model), j->s->team, t->cart, t->adam, t->grad, lr);
+    fl_adam_rest(t->adam);
     close_grad(j, i);
   }
 }

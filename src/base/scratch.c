@@ -1,0 +1,48 @@
+/* scratch.c - see scratch.h. */
+#include "base/scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+
+/* A file that nobody else can open and that ends with its last user. */
+static int open_nameless(const char *dir) {
+#if defined O_TMPFILE
+  int made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (made >= 0) return made;
+#endif
+  char *path = fl_fs_join(dir, "scratch.tmp-XXXXXX");
+  int fd = path != NULL ? mkstemp(path) : -1;
+  if (fd >= 0) {
+    unlink(path);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  fl_free(path);
+  return fd;
+}
+
+void *fl_scratch_new(const char *dir, size_t n_bytes) {
+  if (n_bytes == 0 || n_bytes > PTRDIFF_MAX) return NULL;
+  int fd = open_nameless(dir);
+  if (fd < 0) return NULL;
+  /* All blocks at once: a disk that fills up later must not show as a fault at an address. */
+  void *p = MAP_FAILED;
+  if (posix_fallocate(fd, 0, (off_t)n_bytes) == 0)
+    p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+void fl_scratch_rest(void *p, size_t n_bytes) {
+  if (p != NULL) madvise(p, n_bytes, MADV_DONTNEED);
+}
+
+void fl_scratch_free(void *p, size_t n_bytes) {
+  if (p != NULL) munmap(p, n_bytes);
+}

@@ -1,0 +1,15 @@
+/* scratch.h - memory that lies in a file without a name, for what is used now and then: the system
+ * may write it out and take its memory for others. It ends with the process. */
+#ifndef FL_BASE_SCRATCH_H
+#define FL_BASE_SCRATCH_H
+
+#include <stddef.h>
+
+/* Zeroed, page-aligned, in a file of folder `dir` whose blocks are reserved. NULL where it cannot be
+ * had: no room on the disk, no right to write, a file system without such mappings. */
+void *fl_scratch_new(const char *dir, size_t n_bytes) __attribute__((warn_unused_result));
+/* Not needed for a while: leaves this process's resident memory; the content stays. */
+void fl_scratch_rest(void *p, size_t n_bytes);
+void fl_scratch_free(void *p, size_t n_bytes);
+
+#endif
