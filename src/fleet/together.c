@@ -149,6 +149,7 @@ int fl_together_compare(fl_trainer *t, fl_err *err) {
     add_rows(h, &t->res.slot[i]->cart.rows);
     add_rows(h, &t->res.slot[i]->adam.m);
     add_rows(h, &t->res.slot[i]->adam.v);
+    fl_adam_rest(&t->res.slot[i]->adam);
   }
   if (rc == FL_OK) fl_hasher_text(h, own);
   rc = fl_dist_gather(d, "compare", rc, all, own, sizeof own, err);
