@@ -74,8 +74,8 @@ typedef struct fl_slot_wish {
 } fl_slot_wish;
 
 /* *out = a BUSY slot whose ids are the longest known beginning of the prompt, at most n - 1 of them;
- * the caller runs the rest. Or a READING one, when a file knows more. FL_EBUSY: all slots are busy. FL_EFULL: the rows do not fit now; idle
- * slots and unused prefixes are gone by then. */
+ * the caller runs the rest. Or a READING one, when a file knows more. FL_EBUSY: all slots are busy.
+ * FL_EFULL: the rows do not fit now; idle slots and unused prefixes are gone by then. */
 int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err);
 /* Whether a slot is BUSY by now. ids: of the wish, still. Without the rows of a bad file it has only
  * the prefix's. */

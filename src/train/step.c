@@ -2,10 +2,10 @@
  * rank's: spread.h; they are numbered here as they are there, in `mine`.
  *
  * A conversation stands behind the cartridges' own arrays, which the pass lays out layer by layer:
- * no composed prefix is held. Conversations are cut into groups, in order: as many as fit a pass when packing, one otherwise. The pass
- * adds every span's contribution to a gradient in span order, so a cartridge's gradient is the same
- * sum, term by term, however the conversations were grouped. What follows the last supervised row
- * of a conversation decides nothing and is not run.
+ * no composed prefix is held. Conversations are cut into groups, in order: as many as fit a pass
+ * when packing, one otherwise. The pass adds every span's contribution to a gradient in span order,
+ * so a cartridge's gradient is the same sum, term by term, however the conversations were grouped.
+ * What follows the last supervised row of a conversation decides nothing and is not run.
  */
 #include "train/step.h"
 
