@@ -2,6 +2,7 @@
  * way it can be cut up. */
 #include "cart_util.h"
 #include "dist_util.h"
+#include "base/scratch.h"
 #include "train/step.h"
 
 /* --- conversations and cartridges without a teacher ------------------------------------------- */
@@ -389,7 +390,15 @@ static void compare_scenes(const scene *a, const scene *b, const char *name) {
   }
 }
 
+/* Not on a file system in memory, nor on one that is nearly full. */
+static bool has_scratch(void) {
+  void *p = fl_scratch_new(".", 1 << 20);
+  fl_scratch_free(p, 1 << 20);
+  return p != NULL;
+}
+
 static void one_variant(const char *model, const variant *v) {
+  if (v->in_file && !has_scratch()) return;
   scene *a = scene_new(model, 2), *b = scene_new(model, v->threads);
   fl_stepper_limits l = some_limits();
   const fl_step_result ra = two_steps(a, &l, true);

@@ -1,11 +1,13 @@
 /* scratch.c - see scratch.h. */
 #include "base/scratch.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -27,13 +29,22 @@ static int open_nameless(const char *dir) {
   return fd;
 }
 
+/* Scratch is a saving of memory and must not be what fills a disk: it takes a small part of what is
+ * free, and nothing of file systems that lie in memory. */
+static bool has_plenty(int fd, size_t n_bytes) {
+  enum { PART = 16 };
+  struct statfs fs;
+  if (fstatfs(fd, &fs) != 0 || fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC) return false;
+  return (double)fs.f_bavail * (double)fs.f_bsize >= PART * (double)n_bytes;
+}
+
 void *fl_scratch_new(const char *dir, size_t n_bytes) {
   if (n_bytes == 0 || n_bytes > PTRDIFF_MAX) return NULL;
   int fd = open_nameless(dir);
   if (fd < 0) return NULL;
   /* All blocks at once: a disk that fills up later must not show as a fault at an address. */
   void *p = MAP_FAILED;
-  if (posix_fallocate(fd, 0, (off_t)n_bytes) == 0)
+  if (has_plenty(fd, n_bytes) && posix_fallocate(fd, 0, (off_t)n_bytes) == 0)
     p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   return p == MAP_FAILED ? NULL : p;
