@@ -114,11 +114,14 @@ static void view_line(const fl_app *a, const fl_feed *f, char *out, size_t size)
   char buf[32];
   snprintf(out, size, "%s", lines[a->view]);
   if (a->view != FL_VIEW_FLEET || worst == SIZE_MAX) return;
-  bool held = fl_snapshot_worst_by(s) == FL_WORST_BY_HELD;
-  const char *name = fl_feed_doc_name(f, &s->doc[worst], buf, sizeof buf, &n);
+  const fl_doc *d = &s->doc[worst];
+  const char *by = fl_snapshot_worst_by(s) == FL_WORST_BY_LOSS ? "loss"
+                   : d->composed > d->alone                    ? "held-out loss together"
+                                                               : "held-out loss";
+  const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
   name = fl_text_base(name, &n);
   snprintf(out, size, "worst now: %.*s, by its %s; Enter opens a document, ? explains",
-           (int)fl_text_fit(name, n, 24), name, held ? "held-out loss" : "loss");
+           (int)fl_text_fit(name, n, 24), name, by);
 }
 
 /* A sentence when nothing else has to be said. */
