@@ -193,6 +193,20 @@ char *fl_fs_join(const char *dir, const char *name) {
   return fl_asprintf("%s%s%s", dir, slash, name);
 }
 
+int fl_fs_nameless(const char *dir) {
+  int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return fd;
+  char *path = fl_fs_join(dir, FL_FS_NAMELESS "XXXXXX");
+  if (path == NULL) {
+    errno = ENOMEM;
+    return -1;
+  }
+  fd = mkostemp(path, O_CLOEXEC);
+  if (fd >= 0) (void)unlink(path);
+  fl_free(path);
+  return fd;
+}
+
 bool fl_fs_is_plain_name(const char *name) {
   size_t len = strlen(name);
   if (len == 0 || len > 255 || strchr(name, '/') != NULL) return false;

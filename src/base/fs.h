@@ -66,6 +66,12 @@ char *fl_fs_join(const char *dir, const char *name);
 /* True for a plain file name: 1 to 255 bytes, no '/', neither "." nor "..". */
 bool fl_fs_is_plain_name(const char *name);
 
+/* A file of folder dir that nobody else can open and that ends with its last user; -1 with errno.
+ * Where the file system has no files without names, one whose name goes at once: what is left of it
+ * by a kill in between begins with FL_FS_NAMELESS. */
+#define FL_FS_NAMELESS ".nameless.tmp-"
+int fl_fs_nameless(const char *dir);
+
 /* Names of a folder's entries in byte order, without "." and "..". fl_fs_list_free frees both. */
 int fl_fs_list(char ***names, size_t *n, const char *dir, fl_err *err);
 void fl_fs_list_free(char **names, size_t n);

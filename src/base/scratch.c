@@ -5,29 +5,11 @@
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/mem.h"
-
-/* A file that nobody else can open and that ends with its last user. */
-static int open_nameless(const char *dir) {
-#if defined O_TMPFILE
-  int made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (made >= 0) return made;
-#endif
-  char *path = fl_fs_join(dir, "scratch.tmp-XXXXXX");
-  int fd = path != NULL ? mkstemp(path) : -1;
-  if (fd >= 0) {
-    unlink(path);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-  }
-  fl_free(path);
-  return fd;
-}
 
 /* Scratch is a saving of memory and must not be what fills a disk: it takes a small part of what is
  * free, and nothing of file systems that lie in memory. */
@@ -40,7 +22,7 @@ static bool has_plenty(int fd, size_t n_bytes) {
 
 void *fl_scratch_new(const char *dir, size_t n_bytes) {
   if (n_bytes == 0 || n_bytes > PTRDIFF_MAX) return NULL;
-  int fd = open_nameless(dir);
+  int fd = fl_fs_nameless(dir);
   if (fd < 0) return NULL;
   /* All blocks at once: a disk that fills up later must not show as a fault at an address. */
   void *p = MAP_FAILED;

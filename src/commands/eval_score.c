@@ -75,7 +75,7 @@ static int one_pass(weigher *w, fl_err *err) {
     if (rc != FL_OK) return rc;
     size_t n = left < room ? left : room;
     w->span[n_spans] = (fl_span){ .seq = w->seq[i], .tokens = e->tokens.data + w->done[i],
-                                      .n_rows = n };
+                                  .n_rows = n };
     w->of[n_spans++] = i;
     room -= n;
   }

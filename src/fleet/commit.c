@@ -96,7 +96,7 @@ static bool names_of(names *out, const fl_manifest *m) {
 
 static bool is_temp(const char *name) {
   return (strncmp(name, FL_MANIFEST_FILE ".tmp-", sizeof FL_MANIFEST_FILE + 4) == 0) ||
-         strncmp(name, FL_TEXTS_TEMP, sizeof FL_TEXTS_TEMP - 1) == 0 ||
+         strncmp(name, FL_FS_NAMELESS, sizeof FL_FS_NAMELESS - 1) == 0 ||
          (strncmp(name, "heldout.jsonl.tmp-", 18) == 0) || strcmp(name, ".index.link") == 0;
 }
 

@@ -39,9 +39,6 @@ int fl_commit_finish(fl_commit *c, fl_manifest *m, fl_err *err);
 /* Removes the files written so far and empties `c`. */
 void fl_commit_abandon(fl_commit *c);
 
-/* What a temporary file with the documents' texts is called (texts.h). */
-#define FL_TEXTS_TEMP ".texts.tmp-"
-
 /* Removes generation files and temporary files that m does not name. */
 void fl_commit_sweep(const char *dir, const fl_manifest *m);
 

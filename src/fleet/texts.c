@@ -2,14 +2,12 @@
 #include "fleet/texts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "fleet/commit.h"
 
 struct fl_texts {
   int fd;
@@ -22,18 +20,6 @@ void fl_texts_free(fl_texts *t) {
   if (t->fd >= 0) close(t->fd);
   fl_free(t->end);
   fl_free(t);
-}
-
-/* Where the file system has no files without names, one whose name goes at once. */
-static int open_nameless(const char *dir) {
-  int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0) return fd;
-  char *path = fl_fs_join(dir, FL_TEXTS_TEMP "XXXXXX");
-  if (path == NULL) return -1;
-  fd = mkostemp(path, O_CLOEXEC);
-  if (fd >= 0) (void)unlink(path);
-  fl_free(path);
-  return fd;
 }
 
 /* 0 or an errno. */
@@ -51,7 +37,7 @@ static int write_all(int fd, const char *data, size_t len) {
 int fl_texts_new(fl_texts **out, const char *dir, const fl_source_list *docs, fl_err *err) {
   fl_texts *t = fl_calloc(1, sizeof *t);
   if (t == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to open the fleet", dir);
-  t->fd = open_nameless(dir);
+  t->fd = fl_fs_nameless(dir);
   t->end = fl_calloc(docs->n + 1, sizeof *t->end);
   int failed = t->fd < 0 ? errno : t->end == NULL ? ENOMEM : 0;
   for (uint64_t at = 0; failed == 0 && t->n < docs->n; t->n++) {

@@ -22,18 +22,18 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/fs.h"
 #include "base/mem.h"
 
 enum {
   SPINS = 100,   /* a few microseconds; more cost up to 10 times on a machine that has other work */
   YIELDS = 1000,
-  LATE_NS = 500000, /* of a yield that another program used */
   PENALTY_MIN = 8, /* waits after it that sleep at once */
   PENALTY_MAX = 16384,
   THREADS_MAX = 1024
 };
+static const double late_s = 5e-4; /* a yield that another program used */
 
 typedef struct gate {
   _Alignas(FL_ALIGN) atomic_uint value;
@@ -99,25 +99,19 @@ static void gate_sleep(gate *g, unsigned old) {
   pthread_mutex_unlock(&g->mutex);
 }
 
-static long long now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return 1000000000LL * t.tv_sec + t.tv_nsec;
-}
-
 /* True when the gate moved. After a late yield twice as many waits are to sleep as after the last one;
  * a wait that ended well halves that. */
 static bool gate_yield(fl_team *t, gate *g, unsigned old) {
   unsigned penalty = atomic_load_explicit(&t->penalty, memory_order_relaxed);
-  long long before = now_ns();
+  double before = fl_now_s();
   for (unsigned i = 0; i < YIELDS; i++) {
     if (atomic_load_explicit(&g->value, memory_order_acquire) != old) {
       if (penalty > 0) atomic_store_explicit(&t->penalty, penalty / 2, memory_order_relaxed);
       return true;
     }
     sched_yield();
-    const long long after = now_ns();
-    if (after - before > LATE_NS) {
+    const double after = fl_now_s();
+    if (after - before > late_s) {
       penalty = penalty == 0 ? PENALTY_MIN : penalty < PENALTY_MAX ? 2 * penalty : penalty;
       atomic_store_explicit(&t->penalty, penalty, memory_order_relaxed);
       atomic_store_explicit(&t->crowded, penalty, memory_order_relaxed);

@@ -296,7 +296,7 @@ static int open_grads(job *j) {
     const fl_trainee *t = &j->trainees[i];
     if (t->grad && t->grad->block) fl_rows_zero(t->grad);
     if (!t->grad || t->grad->block || !is_visible(j, i)) continue;
-    rc = fl_rows_like(t->grad, &t->cart->rows, t->cart->rows.n_rows - t->cart->frozen, j->err);
+    rc = fl_cart_grad_init(t->grad, fl_model_hparams(j->s->model), t->cart, j->err);
     j->lent[i] = rc == FL_OK;
   }
   return rc;
