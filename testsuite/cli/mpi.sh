@@ -37,25 +37,27 @@ alone() {
 
 files() { (cd "$1" && ls | grep -Ev '^(events\.jsonl|lock|control.*)$'); }
 
-# same_fleet FOLDER: it has the files of the fleet that one process made.
+# same_fleet FOLDER ONE: it has the files of ONE, which one process made.
 same_fleet() {
   checks=$((checks + 1))
-  [ "$(files "$1")" = "$(files "$work/one")" ] || fail "$1 has other files: $(files "$1")"
-  for f in $(files "$work/one"); do same "$work/one/$f" "$1/$f"; done
+  [ "$(files "$1")" = "$(files "$2")" ] || fail "$1 has other files: $(files "$1")"
+  for f in $(files "$2"); do same "$2/$f" "$1/$f"; done
 }
 
-left() { echo $((rounds - $(sed -n 's/^  "rounds": \([0-9]*\).*/\1/p' "$work/killed/fleet.json"))); }
+# trained FOLDER: the rounds that its manifest counts.
+trained() { sed -n 's/^  "rounds": \([0-9]*\).*/\1/p' "$1/fleet.json"; }
 
 logged() { grep -c '"ev":"round"' "$work/killed/events.jsonl" 2>/dev/null; }
 
-# begin ROUNDS ARGUMENT...: two ranks train in the background until the log has told of so many more
-# rounds; $mpi is mpirun, $first and $last are the ranks.
+# begin ROUNDS ARGUMENT...: two ranks train in the background, far longer than this test lasts, until
+# the log has told of so many more rounds; $mpi is mpirun, $first and $last are the ranks.
 begin() {
   before=$(logged)
   more=$1
   shift
   # shellcheck disable=SC2086
-  mpirun --oversubscribe -n 2 "$FLOTILLA" train "$work/killed" "$@" >"$out" 2>"$err" </dev/null &
+  mpirun --oversubscribe -n 2 "$FLOTILLA" train "$work/killed" --rounds 100000 "$@" \
+    >"$out" 2>"$err" </dev/null &
   mpi=$!
   until [ "$(($(logged) - ${before:-0}))" -ge "$more" ]; do
     kill -0 "$mpi" 2>/dev/null || break
@@ -80,7 +82,7 @@ run 0 train "$work/one" -m "$model" -d "$docs" $small --rounds $rounds -q
 for n in $counts; do
   # shellcheck disable=SC2086
   ranks 0 "$n" train "$work/n$n" -m "$model" -d "$docs" $small --rounds $rounds
-  same_fleet "$work/n$n"
+  same_fleet "$work/n$n" "$work/one"
   says "$err" "^round $rounds/$rounds "
   [ "$(grep -c "^round $rounds/" "$err")" -eq 1 ] || fail "more than one rank speaks"
   says "$work/n$n/events.jsonl" "\"ranks\":$n,"
@@ -95,20 +97,22 @@ for f in "$work/one"/doc-* "$work/one"/index.*; do same "$f" "$work/mixed/${f##*
 # A rank is killed, another is; a signal that mpirun passes on stops all. The fleet is as it was last
 # saved each time, and in the end as though nothing had happened.
 # shellcheck disable=SC2086
-begin 1 -m "$model" -d "$docs" $small --rounds $rounds
+begin 1 -m "$model" -d "$docs" $small
 kill -KILL "$last"
 ended 137
 run 0 info "$work/killed"
-begin 3 --resume --rounds "$(left)"
+begin 3 --resume
 kill -KILL "$first"
 ended 137
 run 0 info "$work/killed"
-begin 1 --resume --rounds "$(left)"
+begin 1 --resume
 kill -USR1 "$mpi"
 ended 130
 says "$err" 'the state is saved' && alone
-ranks 0 2 train "$work/killed" --resume --rounds "$(left)"
-same_fleet "$work/killed"
+ranks 0 2 train "$work/killed" --resume --rounds 1
+# shellcheck disable=SC2086
+run 0 train "$work/straight" -m "$model" -d "$docs" $small --rounds "$(trained "$work/killed")" -q
+same_fleet "$work/killed" "$work/straight"
 
 # What is wrong is said once.
 ranks 2 2 train "$work/x" --nonsense && alone
