@@ -1,5 +1,6 @@
-/* bench_matmul.c - the products with packed weights beside what the machine can do: the micro-kernel
- * on data in cache, and a streaming read. Best of a few repetitions; a few seconds a run.
+/* bench_matmul.c - the products with packed weights beside what the machine can do: the
+ * micro-kernel on data in cache, and a streaming read. Best of a few repetitions; a few seconds a
+ * run.
  *
  *   bench_matmul [THREADS [N_OUT [N_IN [TYPE [COPIES]]]]]
  *
@@ -112,7 +113,8 @@ static void run_type(bench *b, const fl_kernels *k, const char *name, size_t n_o
 
 int main(int argc, char **argv) {
   unsigned n_threads = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
-  size_t n_out = argc > 2 ? (size_t)atoi(argv[2]) : 3072, n_in = argc > 3 ? (size_t)atoi(argv[3]) : 1024;
+  size_t n_out = argc > 2 ? (size_t)atoi(argv[2]) : 3072,
+         n_in = argc > 3 ? (size_t)atoi(argv[3]) : 1024;
   bench b = { .n_w = argc > 5 ? (size_t)atoi(argv[5]) : 0 };
   fl_err err = { 0 };
   if (fl_team_new(&b.team, n_threads, &err) != FL_OK) {

@@ -26,5 +26,6 @@ dist_man_MANS += \
 # Completion for bash, from the tables that `flotilla help` prints.
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = man/completion/flotilla
-EXTRA_DIST += README.md ARCHITECTURE.md CONTRIBUTING.md NEWS bootstrap .ci/run demo/demo.sh demo/fleet.svg \
+EXTRA_DIST += README.md ARCHITECTURE.md CONTRIBUTING.md NEWS bootstrap .ci/run \
+	demo/demo.sh demo/fleet.svg \
 	demo/loss.svg demo/retrieval.svg

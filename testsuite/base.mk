@@ -6,4 +6,5 @@ testsuite_check_base_SOURCES = testsuite/layer_base.c testsuite/suite.h testsuit
 	testsuite/check_hash.c testsuite/check_json.c testsuite/check_mem.c testsuite/check_rng.c \
 	testsuite/check_units.c testsuite/check_utf8.c
 testsuite_check_base_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -Wno-missing-prototypes
-testsuite_check_base_LDADD = $(WHOLE) src/libflbase.a $(NO_WHOLE) $(CJSON_LIBS) $(XXHASH_LIBS) $(CHECK_LIBS)
+testsuite_check_base_LDADD = $(WHOLE) src/libflbase.a $(NO_WHOLE) $(CJSON_LIBS) \
+	$(XXHASH_LIBS) $(CHECK_LIBS)

@@ -4,5 +4,6 @@ testsuite_check_cartridge_SOURCES = testsuite/layer_cartridge.c testsuite/suite.
 	testsuite/cart_util.h testsuite/model_util.h \
 	testsuite/check_adam.c testsuite/check_cartridge.c testsuite/check_cartridge_io.c
 testsuite_check_cartridge_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-testsuite_check_cartridge_LDADD = $(WHOLE) src/libflcartridge.a src/libflmodel.a src/libflkernels.a \
+testsuite_check_cartridge_LDADD = $(WHOLE) src/libflcartridge.a src/libflmodel.a \
+	src/libflkernels.a \
 	src/libfltext.a src/libflformats.a src/libflbase.a $(NO_WHOLE) $(CARTRIDGE_LIBS) $(CHECK_LIBS)

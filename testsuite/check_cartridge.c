@@ -234,7 +234,8 @@ START_TEST(shared_positions_know_no_order) {
   ck_assert_uint_eq(fl_seq_position(one), P);
   ck_assert_uint_eq(fl_seq_position(two), P);
   ck_assert_uint_eq(fl_seq_position(far), P + Q);
-  float *x = suffix_logits(&r, one, ids + P + Q, TAIL), *y = suffix_logits(&r, two, ids + P + Q, TAIL);
+  float *x = suffix_logits(&r, one, ids + P + Q, TAIL),
+        *y = suffix_logits(&r, two, ids + P + Q, TAIL);
   float *z = suffix_logits(&r, far, ids + P + Q, TAIL), most = 0, order = 0, distance = 0;
   for (size_t i = 0; i < TAIL * r.hp->n_vocab; i++) {
     most = fmaxf(most, fabsf(x[i]));

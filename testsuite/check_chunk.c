@@ -193,7 +193,8 @@ static void check_ends(const fl_doc_text *d) {
 }
 
 START_TEST(token_ends_lie_between_characters) {
-  static const char *const texts[] = { "plain words", "žluťoučký kůň", "漢字かな交じり文",
+  static const char *const texts[] = { "plain words", "žluťoučký kůň",
+                                       "漢字かな交じり文",
                                        "a🦊b👩‍🚀c", "", "x" };
   rig r = rig_open("embedded/model.gguf", 1);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -57,7 +57,9 @@ static void start(void) {
   fl_link_start(&link_, dir, o);
 }
 
-static void say(int fd, const char *s) { ck_assert_int_eq(write(fd, s, strlen(s)), (int)strlen(s)); }
+static void say(int fd, const char *s) {
+  ck_assert_int_eq(write(fd, s, strlen(s)), (int)strlen(s));
+}
 
 START_TEST(nobody_there) {
   start();

@@ -46,7 +46,8 @@ static void expect(const char *text, size_t n, char **stops, size_t n_stop, cons
   byte_ids(&ids, text, n);
   fl_deliver_init(&d, fl_model_tokenizer(r.m), false, stops, n_stop, false, 0);
   int stopped = feed(&d, &ids, &out);
-  ck_assert_msg(strcmp(out.data != NULL ? out.data : "", want) == 0, "[%s] not [%s]", out.data, want);
+  ck_assert_msg(strcmp(out.data != NULL ? out.data : "", want) == 0, "[%s] not [%s]", out.data,
+                want);
   ck_assert_int_eq(stopped, which);
   fl_deliver_release(&d);
   fl_buf_release(&out);
@@ -107,7 +108,8 @@ START_TEST(test_held_back) {
 }
 END_TEST
 
-/* Log probabilities go with the piece that has the token's last byte; those in a stop string don't. */
+/* Log probabilities go with the piece that has the token's last byte; those in a stop string
+ * don't. */
 START_TEST(test_logprobs) {
   enum { V = 2048 };
   static float logits[V];

@@ -166,19 +166,25 @@ END_TEST
 START_TEST(a_mailbox_of_odd_mail) {
   gives("odd.mbox",
         "From MAILER-DAEMON Mon Jan  2 03:04:05 2023\r\nFrom: \"Ida B.\" <ida@example.org>\r\n"
-        "To: a@example.org, b@example.org\r\nSubject: =?utf-8?b?VMOlcm4=?= plans\r\nMIME-Version: 1.0\r\n"
+        "To: a@example.org, b@example.org\r\nSubject: =?utf-8?b?VMOlcm4=?= plans\r\n"
+        "MIME-Version: 1.0\r\n"
         "Content-Type: multipart/mixed; boundary=\"==1\"\r\n\r\nThis is a multi-part message.\r\n"
         "--==1\r\nContent-Type: multipart/related; boundary=\"==2\"\r\n\r\n"
         "--==2\r\nContent-Type: multipart/alternative; boundary=\"==3\"\r\n\r\n"
-        "--==3\r\nContent-Type: text/plain; charset=\"utf-8\"\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        "--==3\r\nContent-Type: text/plain; charset=\"utf-8\"\r\n"
+        "Content-Transfer-Encoding: base64\r\n\r\n"
         "VMOlcm5ldCBvcGVucw0K\r\n--==3--\r\n"
-        "--==2\r\nContent-Type: image/png; name=\"logo.png\"\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        "--==2\r\nContent-Type: image/png; name=\"logo.png\"\r\n"
+        "Content-Transfer-Encoding: base64\r\n\r\n"
         "iVBO\r\n--==2--\r\n"
         "--==1\r\nContent-Type: text/plain; charset=iso-8859-1; name=\"list.txt\"\r\n"
         "Content-Disposition: attachment; filename=\"list.txt\"\r\n\r\noil\r\n--==1--\r\n\r\n"
-        "From x Mon Jan  2 04:04:05 2023\r\nFrom: x@example.org\r\nSubject: no charset\r\n\r\nCaf\xE9\r\n",
-        "Subject: T\xC3\xA5rn plans\nFrom: \"Ida B.\" <ida@example.org>\nTo: a@example.org, b@example.org\n\n"
-        "T\xC3\xA5rnet opens\n[attachment: logo.png, image/png]\n[attachment: list.txt, text/plain]\n\n---\n\n"
+        "From x Mon Jan  2 04:04:05 2023\r\nFrom: x@example.org\r\nSubject: no charset\r\n\r\n"
+        "Caf\xE9\r\n",
+        "Subject: T\xC3\xA5rn plans\nFrom: \"Ida B.\" <ida@example.org>\n"
+        "To: a@example.org, b@example.org\n\n"
+        "T\xC3\xA5rnet opens\n[attachment: logo.png, image/png]\n"
+        "[attachment: list.txt, text/plain]\n\n---\n\n"
         "Subject: no charset\nFrom: x@example.org\n\nCaf\xC3\xA9\n");
 }
 END_TEST
@@ -237,7 +243,8 @@ static void put_zip(const char *rel, const char *const (*entry)[2]) {
 
 static const char *const workspace[][2] = {
   { "general/2024-01-02.json",
-    "[{\"type\":\"message\",\"user\":\"U2\",\"ts\":\"1704189600.0001\",\"text\":\"Tides &amp; <@U1>, "
+    "[{\"type\":\"message\",\"user\":\"U2\",\"ts\":\"1704189600.0001\","
+    "\"text\":\"Tides &amp; <@U1>, "
     "see <https://example.org/t|the table> in <#C2|ship-yard>\"},"
     "{\"user\":\"U1\",\"subtype\":\"channel_join\",\"ts\":\"1704189601.1\",\"text\":\"joined\"},"
     "{\"username\":\"tidebot\",\"ts\":\"1704193200.2\",\"thread_ts\":\"1704189600.0001\","
@@ -249,8 +256,10 @@ static const char *const workspace[][2] = {
   { "quiet/2024-01-01.json", "[]" },
   { "../../escape/x.json", "[" },
   { "users.json",
-    "[{\"id\":\"U2\",\"name\":\"ida\",\"profile\":{\"display_name\":\"Ida\",\"real_name\":\"I B\"}},"
-    "{\"id\":\"U1\",\"name\":\"jon\",\"profile\":{\"display_name\":\"\",\"real_name\":\"Jon C\"}}]" },
+    "[{\"id\":\"U2\",\"name\":\"ida\",\"profile\":{\"display_name\":\"Ida\","
+    "\"real_name\":\"I B\"}},"
+    "{\"id\":\"U1\",\"name\":\"jon\",\"profile\":{\"display_name\":\"\","
+    "\"real_name\":\"Jon C\"}}]" },
   { "channels.json", "[]" },
   { NULL, NULL }
 };
@@ -291,8 +300,10 @@ START_TEST(slack_of_a_guest) {
     { "dms.json", "[]" },
     { "D0123/2024-02-01.json", "[{\"user\":\"U1\",\"ts\":\"1706745600.0\",\"text\":\"hello\"}]" },
     { "general/2024-02-01.json",
-      "[{\"subtype\":\"bot_message\",\"username\":\"ci\",\"ts\":\"1706745600.0\",\"text\":\"Build done\"},"
-      "{\"user\":\"U1\",\"ts\":\"1706745660.0\",\"text\":\"<!here> *look* <mailto:a@b.c|a@b.c> &lt;3 :smile:\","
+      "[{\"subtype\":\"bot_message\",\"username\":\"ci\",\"ts\":\"1706745600.0\","
+      "\"text\":\"Build done\"},"
+      "{\"user\":\"U1\",\"ts\":\"1706745660.0\","
+      "\"text\":\"<!here> *look* <mailto:a@b.c|a@b.c> &lt;3 :smile:\","
       "\"edited\":{\"user\":\"U1\",\"ts\":\"1\"}}]" },
     { NULL, NULL }
   };
@@ -302,7 +313,8 @@ START_TEST(slack_of_a_guest) {
   ck_assert_uint_eq(l.n, 2);
   ck_assert_str_eq(l.doc[0].text, "2024-02-01 00:00 U1: hello\n");
   ck_assert_str_eq(l.doc[1].text, "2024-02-01 00:00 ci: Build done\n"
-                                  "2024-02-01 00:01 U1: @here *look* a@b.c (mailto:a@b.c) <3 :smile:\n");
+                                  "2024-02-01 00:01 U1: @here *look* a@b.c (mailto:a@b.c) "
+                                  "<3 :smile:\n");
   fl_source_release(&l);
 }
 END_TEST

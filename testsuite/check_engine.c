@@ -1,5 +1,5 @@
-/* check_engine.c - the server's answers are those of `flotilla ask` and `flotilla chat`, alone and in
- * company, with and without speculation, with and without rows used again. */
+/* check_engine.c - the server's answers are those of `flotilla ask` and `flotilla chat`, alone and
+ * in company, with and without speculation, with and without rows used again. */
 #include <poll.h>
 
 #include "serve_util.h"
@@ -139,8 +139,8 @@ static void reference_chat(reference *x, fl_arm arm, const char *const *q, char 
   fl_hits_release(&h);
 }
 
-/* The history goes with every request, as clients do it. *rows: prompt and answer so far that a slot
- * can hold. Returns what was cached in all. */
+/* The history goes with every request, as clients do it. *rows: prompt and answer so far that a
+ * slot can hold. Returns what was cached in all. */
 static size_t converse_turns(fl_engine *e, fl_rag_mode rag, const char *const *q,
                              char *const *want) {
   fl_message m[2 * TURNS];
@@ -318,8 +318,8 @@ START_TEST(test_named_documents) {
 }
 END_TEST
 
-/* The choice of the first turn stays, for the id or the opening; a floor that nothing reaches lets the
- * bare model answer. */
+/* The choice of the first turn stays, for the id or the opening; a floor that nothing reaches lets
+ * the bare model answer. */
 START_TEST(test_sticky) {
   fl_engine_options o = small_options();
   o.rag.docs = 1;
@@ -380,8 +380,8 @@ END_TEST
 
 /* --- generations --- */
 
-/* A training run commits while 16 clients talk: nobody fails, those who talk keep their rows and their
- * documents, a new conversation gets what `flotilla ask` says now. */
+/* A training run commits while 16 clients talk: nobody fails, those who talk keep their rows and
+ * their documents, a new conversation gets what `flotilla ask` says now. */
 START_TEST(test_reload) {
   enum { CLIENTS = 16 };
   fl_engine_options o = small_options();
@@ -808,7 +808,8 @@ START_TEST(test_spill) {
 }
 END_TEST
 
-/* One bit in the middle of every other file: its head stays whole. Returns how many files there are. */
+/* One bit in the middle of every other file: its head stays whole. Returns how many files there
+ * are. */
 static size_t damage_some(const char *dir) {
   size_t n = 0, files = 0;
   char **names = NULL;
@@ -831,8 +832,8 @@ static size_t damage_some(const char *dir) {
 }
 
 /* All conversations are back at once after a restart, in fewer slots: rows come from files while
- * others go on, and every other file is damaged. Nobody's answer changes; one that leaves meanwhile,
- * and a stop, harm nothing. */
+ * others go on, and every other file is damaged. Nobody's answer changes; one that leaves
+ * meanwhile, and a stop, harm nothing. */
 START_TEST(test_spill_crowd) {
   fl_engine_options o = small_options();
   fl_message m[QUESTIONS][3];
@@ -844,8 +845,10 @@ START_TEST(test_spill_crowd) {
   o.spill_dir = dir;
   served s = serve(&o, false);
   for (int i = 0; i < QUESTIONS; i++) {
-    snprintf(text[i], sizeof text[i], "%s Tell me all that you know of it, one thing after another, "
-             "and leave nothing out that somebody might want to hear.", question[i]);
+    snprintf(text[i], sizeof text[i],
+             "%s Tell me all that you know of it, one thing after another, "
+             "and leave nothing out that somebody might want to hear.",
+             question[i]);
     m[i][0] = user_says(text[i]);
     q[i] = request_of(m[i], 1);
     first[i] = converse(s.e, &q[i]);

@@ -213,7 +213,8 @@ END_TEST
 START_TEST(questions_that_are_refused) {
   static const char *const bad[] = {
     "", "\n \n", "[]", "[1]", "{}", "[", "{\"question\":\"a\",\"value\":\"v\"}",
-    "{\"question\":\"a\",\"doc\":\"d\",\"value\":[]}", "{\"question\":\"a\",\"doc\":\"d\",\"value\":[1]}",
+    "{\"question\":\"a\",\"doc\":\"d\",\"value\":[]}",
+    "{\"question\":\"a\",\"doc\":\"d\",\"value\":[1]}",
     "{\"question\":\"a\",\"doc\":\"d\",\"value\":\"\"}", "{\"question\":\"a\",\"doc\":\"d\"}",
     "{\"question\":\"a\",\"doc\":\"d\",\"value\":{\"x\":\"y\"}}",
     "{\"question\":\"a\",\"doc\":\"d\",\"options\":[\"x\"],\"correct\":0}",

@@ -5,19 +5,22 @@
 enum { N = 5 };
 static const char *const questions[N] = {
   "At what hour does Hargate Lighthouse open?", "Who is the keeper?", "Name the river.",
-  "What is the motto of the mine? Who wrote it, and why was it chosen by the people there?", "Hello",
+  "What is the motto of the mine? Who wrote it, and why was it chosen by the people there?",
+  "Hello",
 };
 
 static void stream_init(const rig *r, fl_stream *s, fl_kv_pool *pool, fl_ids *prompt, size_t i) {
   fl_err err = { 0 };
   memset(s, 0, sizeof *s);
-  ck_assert_msg(fl_chat_user(prompt, fl_model_template(r->m), fl_model_tokenizer(r->m), questions[i],
-                             strlen(questions[i]), false, false, &err) == FL_OK, "%s", err.text);
+  ck_assert_msg(fl_chat_user(prompt, fl_model_template(r->m), fl_model_tokenizer(r->m),
+                             questions[i], strlen(questions[i]), false, false, &err) == FL_OK,
+                "%s", err.text);
   s->seq = rig_seq(pool);
   s->prompt = prompt->data;
   s->n_prompt = prompt->len;
-  s->sampling = i % 2 == 0 ? FL_SAMPLING_GREEDY
-                           : (fl_sampling){ .temperature = 0.8, .top_p = 0.95, .repeat_penalty = 1 };
+  s->sampling = i % 2 == 0
+                    ? FL_SAMPLING_GREEDY
+                    : (fl_sampling){ .temperature = 0.8, .top_p = 0.95, .repeat_penalty = 1 };
   s->rng = fl_rng_stream(1, FL_RNG_USER, (uint32_t)i, 0, 0);
   s->max_new = 12 + 3 * i;
 }

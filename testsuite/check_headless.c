@@ -47,7 +47,8 @@ START_TEST(lines) {
   size_t n = 0;
   for (size_t i = 0; i < output_len; i++) n += output[i] == '\n';
   ck_assert_uint_eq(n, 392 - 24); /* every event but the 24 that name documents */
-  ck_assert_ptr_nonnull(strstr(output, "2026-01-09 12:00:00 run: train with qwen3-0.6b on lighthouse"));
+  ck_assert_ptr_nonnull(
+      strstr(output, "2026-01-09 12:00:00 run: train with qwen3-0.6b on lighthouse"));
   ck_assert_ptr_nonnull(strstr(output, "round 60/60 docs/harbour-rules.md loss 1.4250"));
   ck_assert_ptr_nonnull(strstr(output, "end: done, round 60\n"));
   free(output);
@@ -58,7 +59,8 @@ START_TEST(a_summary) {
   ck_assert_int_eq(run((fl_tui_options){.once = true}, NULL), FL_OK);
   ck_assert_ptr_nonnull(strstr(output, "done, round 60 of 60"));
   ck_assert_ptr_nonnull(strstr(output, "worst: docs/weather-1911.txt"));
-  ck_assert_ptr_nonnull(strstr(output, "student 1m 03s, optimiser 3.0s, files 0.6s; a round 3.5s, "));
+  ck_assert_ptr_nonnull(
+      strstr(output, "student 1m 03s, optimiser 3.0s, files 0.6s; a round 3.5s, "));
   free(output);
 }
 END_TEST

@@ -31,8 +31,9 @@ END_TEST
 /* 100 MB without a byte on the disk, of each kind that is all text. */
 START_TEST(a_huge_file_is_refused_before_it_is_read) {
   static const char *const files[][2] = {
-    { "huge.txt", "text" },  { "huge.md", "text" }, { "huge.json", "JSON" }, { "huge.jsonl", "JSON" },
-    { "huge.csv", "CSV" },   { "huge.tsv", "CSV" },    { "huge.tex", "LaTeX" }, { "huge", "text" }
+    { "huge.txt", "text" },  { "huge.md", "text" }, { "huge.json", "JSON" },
+    { "huge.jsonl", "JSON" }, { "huge.csv", "CSV" }, { "huge.tsv", "CSV" },
+    { "huge.tex", "LaTeX" }, { "huge", "text" }
   };
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     char want[80];
@@ -48,8 +49,10 @@ END_TEST
 /* Markdown as editors of different systems leave it: front matter, line ends, code as it is. */
 START_TEST(markdown_stays_as_it_is) {
   gives("notes.md",
-        "---\r\ntitle: Harbour\r\n---\r\n\r\n# Lamps\r\n\r\n- [x] oil\r\n\r\n```c\r\n\tint a;\r\n```\r\n",
-        "---\r\ntitle: Harbour\r\n---\r\n\r\n# Lamps\r\n\r\n- [x] oil\r\n\r\n```c\r\n\tint a;\r\n```\r\n");
+        "---\r\ntitle: Harbour\r\n---\r\n\r\n# Lamps\r\n\r\n- [x] oil\r\n\r\n"
+        "```c\r\n\tint a;\r\n```\r\n",
+        "---\r\ntitle: Harbour\r\n---\r\n\r\n# Lamps\r\n\r\n- [x] oil\r\n\r\n"
+        "```c\r\n\tint a;\r\n```\r\n");
   gives("page.md", "# T\n<div align=\"center\">\n\n![x](a.png)\n\n</div>\n",
         "# T\n<div align=\"center\">\n\n![x](a.png)\n\n</div>\n");
 }
@@ -74,7 +77,8 @@ END_TEST
 START_TEST(json_lines_are_records) {
   gives("log.jsonl", "{\"t\":1,\"ev\":\"a\"}\r\n\n{\"t\":2}", "t: 1\nev: a\n\nt: 2\n");
   gives("odd.jsonl", /* a mark, values of all sorts, no end of the last line */
-        "\xEF\xBB\xBF{\"id\":\"e1\",\"tags\":[\"lamp\",\"oil\"],\"at\":{\"day\":3}}\r\n[1,2]\r\n\"bare\"\r\n"
+        "\xEF\xBB\xBF{\"id\":\"e1\",\"tags\":[\"lamp\",\"oil\"],\"at\":{\"day\":3}}\r\n"
+        "[1,2]\r\n\"bare\"\r\n"
         "{\"id\":\"e2\"}",
         "id: e1\ntags:\n  - lamp\n  - oil\nat:\n  day: 3\n\n- 1\n- 2\n\nbare\n\nid: e2\n");
   puts_at("cut.jsonl", "{\"t\":1}\n{\"t\":2");

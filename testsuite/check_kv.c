@@ -125,7 +125,8 @@ START_TEST(limit_and_lack_of_memory_are_errors) {
   fl_kv_pool *pool;
   fl_seq *s;
   fl_err err = { 0 };
-  ck_assert_int_eq(fl_kv_pool_new(&pool, &hp, fl_kernels_select(), FL_KV_F32, 2 * 32 * 512, NULL), FL_OK);
+  ck_assert_int_eq(fl_kv_pool_new(&pool, &hp, fl_kernels_select(), FL_KV_F32, 2 * 32 * 512, NULL),
+                   FL_OK);
   s = rig_seq(pool);
   ck_assert_int_eq(fl_seq_reserve(s, 64, NULL), FL_OK);
   ck_assert_int_eq(fl_seq_reserve(s, 65, &err), FL_EFULL);

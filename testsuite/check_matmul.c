@@ -114,7 +114,8 @@ static void assert_same(const float *got, const float *want, size_t rows, size_t
                      (double)want[r * ld + c]);
 }
 
-/* Whether the level's products are fused: what is left of a*a - round(a*a) is 0 when they are not. */
+/* Whether the level's products are fused: what is left of a*a - round(a*a) is 0 when they are
+ * not. */
 static bool is_fused(const fl_kernels *k) {
   const float a = 1.0f + 0x1p-12f;
   float w[2] = { 1.0f, a }, x[2] = { -(a * a), a }, y[1] = { 0 };
@@ -356,9 +357,10 @@ START_TEST(backward_is_adjoint) {
 }
 END_TEST
 
-/* --- micro-kernels of other machines ---------------------------------------------------------------
- * BLIS picks its kernel for the machine, so the suite would only ever see one. These stand in for
- * the others: same signature, plain C, other shapes. */
+/* --- micro-kernels of other machines
+ * --------------------------------------------------------------- BLIS picks its kernel for the
+ * machine, so the suite would only ever see one. These stand in for the others: same signature,
+ * plain C, other shapes. */
 
 enum { FUSED = 1, COLUMNS = 2 }; /* COLUMNS: the kernel prefers columns, its MR is the long side */
 

@@ -90,11 +90,11 @@ static void same_bits(const float *a, const float *b, size_t n, const char *what
                   (double)a[i], (double)b[i]);
 }
 
-static const char *const rule_models[] = { "tiny/tiny-qwen3.gguf", "tiny/tiny-qwen3-q8_0.gguf",
-                                           "embedded/model.gguf", "tiny/tiny-qwen2.gguf",
-                                           "tiny/tiny-qwen3-k256-q4_k.gguf", "tiny/tiny-gemma3.gguf",
-                                           "tiny/tiny-gemma4-dense.gguf", "tiny/tiny-gemma4-moe.gguf",
-                                           "tiny/tiny-qwen3moe.gguf" };
+static const char *const rule_models[] = {
+  "tiny/tiny-qwen3.gguf",        "tiny/tiny-qwen3-q8_0.gguf",      "embedded/model.gguf",
+  "tiny/tiny-qwen2.gguf",        "tiny/tiny-qwen3-k256-q4_k.gguf", "tiny/tiny-gemma3.gguf",
+  "tiny/tiny-gemma4-dense.gguf", "tiny/tiny-gemma4-moe.gguf",      "tiny/tiny-qwen3moe.gguf"
+};
 enum { N_RULE = sizeof rule_models / sizeof *rule_models };
 
 START_TEST(slices_and_threads_change_nothing) {
@@ -126,7 +126,8 @@ START_TEST(company_changes_nothing) {
   static const size_t len[S] = { 3, 41, 1, 18 };
   rig r = rig_open(rule_models[_i], 2);
   fl_kv_pool *pool = rig_pool(&r, FL_KV_F16);
-  fl_pass *p = rig_pass(&r, (fl_pass_options){ .max_rows = 64, .max_spans = S, .max_out_rows = 64 });
+  fl_pass *p =
+      rig_pass(&r, (fl_pass_options){ .max_rows = 64, .max_spans = S, .max_out_rows = 64 });
   int32_t ids[S][64];
   fl_span spans[S];
   size_t rows[64], at = 0, v = r.hp->n_vocab;
@@ -297,11 +298,11 @@ static float *snapshot(const study_case *c) {
   return out;
 }
 
-static const char *const grad_models[] = { "tiny/tiny-qwen3.gguf", "tiny/tiny-qwen2.gguf",
-                                           "tiny/tiny-llama.gguf", "tiny/tiny-qwen3-q8_0.gguf",
-                                           "embedded/model.gguf", "tiny/tiny-gemma3.gguf",
-                                           "tiny/tiny-gemma4-dense.gguf", "tiny/tiny-gemma4-moe.gguf",
-                                           "tiny/tiny-qwen3moe.gguf" };
+static const char *const grad_models[] = {
+  "tiny/tiny-qwen3.gguf",        "tiny/tiny-qwen2.gguf",      "tiny/tiny-llama.gguf",
+  "tiny/tiny-qwen3-q8_0.gguf",   "embedded/model.gguf",       "tiny/tiny-gemma3.gguf",
+  "tiny/tiny-gemma4-dense.gguf", "tiny/tiny-gemma4-moe.gguf", "tiny/tiny-qwen3moe.gguf"
+};
 enum { N_GRAD = sizeof grad_models / sizeof *grad_models };
 
 START_TEST(packing_checkpoint_threads_change_nothing) {

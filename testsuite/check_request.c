@@ -20,9 +20,10 @@ START_TEST(chat_fields) {
       "'text','text':'a'},{'type':'text','text':'b'}]}],'temperature':0.5,'top_p':0.9,'top_k':7,"
       "'min_p':0.1,'repeat_penalty':1.5,'seed':9007199254740991,'max_tokens':5,"
       "'max_completion_tokens':6,'stop':['x','yy'],'logprobs':true,'top_logprobs':3,'stream':true,"
-      "'stream_options':{'include_usage':true},'reasoning_effort':'low','frequency_penalty':0.5,'presence_penalty':-2,"
-      "'n':1,'logit_bias':{'17':100,'2047':-0.5},'user':'u','metadata':{},'tools':null,'flotilla':{'documents':['d1',"
-      "'d2'],'conversation':'c1'}}");
+      "'stream_options':{'include_usage':true},'reasoning_effort':'low','frequency_penalty':0.5,"
+      "'presence_penalty':-2,"
+      "'n':1,'logit_bias':{'17':100,'2047':-0.5},'user':'u','metadata':{},'tools':null,"
+      "'flotilla':{'documents':['d1','d2'],'conversation':'c1'}}");
   ck_assert_msg(edge_parse(&c, &fl_dialect_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.n_msgs, 2);
   ck_assert_int_eq((int)c.msgs[0].role, FL_ROLE_SYSTEM);

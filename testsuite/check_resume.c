@@ -75,7 +75,8 @@ START_TEST(stopped_and_resumed) {
 }
 END_TEST
 
-/* A run of one round foretells nothing; the long one made conversations of several rounds at once. */
+/* A run of one round foretells nothing; the long one made conversations of several rounds at
+ * once. */
 START_TEST(round_by_round) {
   for (int i = 0; i < ROUNDS; i++) train_rounds(1, options());
   assert_same_fleet(straight_dir, fleet_dir);

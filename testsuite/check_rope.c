@@ -1,10 +1,10 @@
 /* check_rope.c - rotary scaling: small models with each kind of it against llama.cpp.
  *
  * The references in fixtures/tiny/rope are log-probabilities of all 512 tokens after the first 12,
- * 26 and 40 ids of ids40.txt, from llama.cpp on the CPU with an f32 cache and no flash attention. The
- * files it read are made here again: a fixture with the keys of the case. On f32 files without GELU
- * it agrees with exact arithmetic to 1e-5 of the largest logit; the bound is that of all logits,
- * 1e-4. */
+ * 26 and 40 ids of ids40.txt, from llama.cpp on the CPU with an f32 cache and no flash attention.
+ * The files it read are made here again: a fixture with the keys of the case. On f32 files without
+ * GELU it agrees with exact arithmetic to 1e-5 of the largest logit; the bound is that of all
+ * logits, 1e-4. */
 #include "formats/gguf_write.h"
 #include "model_util.h"
 #include "scratch.h"
@@ -44,7 +44,8 @@ static void put_scaling(fl_gguf_pairs *p, const char *arch, kind k) {
 }
 
 /* The factors that Llama 3 gives for base 1e5, 16 dimensions, factor 8, bounds 1 and 4, 64
- * positions: wave lengths below 64 / 4 stay, those above 64 / 1 go by the factor, between them a mixture. */
+ * positions: wave lengths below 64 / 4 stay, those above 64 / 1 go by the factor, between them a
+ * mixture. */
 static void llama3_factors(float out[8]) {
   for (int i = 0; i < 8; i++) {
     double wave = 2 * 3.14159265358979324 * pow(1e5, 2.0 * i / 16);

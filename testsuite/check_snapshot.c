@@ -106,7 +106,8 @@ START_TEST(spans_against_a_map) {
   memset(map, 0, sizeof map);
   for (int i = 0; i < 300; i++) {
     char line[128];
-    uint32_t first = (uint32_t)fl_rng_below(&r, TOKENS - 40), n = 1 + (uint32_t)fl_rng_below(&r, 40);
+    uint32_t first = (uint32_t)fl_rng_below(&r, TOKENS - 40),
+             n = 1 + (uint32_t)fl_rng_below(&r, 40);
     uint32_t want = 0;
     snprintf(line, sizeof line, "{\"t\":1,\"ev\":\"study\",\"doc\":0,\"first\":%u,\"end\":%u}",
              first, first + n);

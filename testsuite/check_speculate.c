@@ -4,7 +4,8 @@
 #include "serve/speculate.h"
 #include "suite.h"
 
-/* The longest agreement of the tail with some s[0..i), i < n, by trying all; the newest of equals. */
+/* The longest agreement of the tail with some s[0..i), i < n, by trying all; the newest of
+ * equals. */
 static size_t plain_match(const int32_t *s, size_t n, const int32_t *tail, size_t n_tail,
                           size_t *next) {
   size_t best = 0;
@@ -159,8 +160,8 @@ START_TEST(test_cost) {
 }
 END_TEST
 
-/* Flat costs: every draft pays. Costs in proportion to rows: none does. In between there are probes,
- * which grow rare. */
+/* Flat costs: every draft pays. Costs in proportion to rows: none does. In between there are
+ * probes, which grow rare. */
 START_TEST(test_gate) {
   fl_cost flat = { 0 }, steep = { 0 };
   fl_gate g;

@@ -160,8 +160,8 @@ START_TEST(test_limits) {
 }
 END_TEST
 
-/* Many conversations at once, none waited for: a file is found while it is written, all are there in
- * the end, each with its own rows, and every page is given back. */
+/* Many conversations at once, none waited for: a file is found while it is written, all are there
+ * in the end, each with its own rows, and every page is given back. */
 START_TEST(test_written_beside) {
   enum { MANY = 3 * FL_SPILL_WAITING };
   setup();
@@ -212,7 +212,8 @@ END_TEST
 static void count_ready(void *ctx) { atomic_fetch_add((atomic_int *)ctx, 1); }
 
 /* Readings beside one another and beside what the list does: several of one file, one that nobody
- * waits for, one whose file is dropped meanwhile. All pages are given back, none hangs at the end. */
+ * waits for, one whose file is dropped meanwhile. All pages are given back, none hangs at the
+ * end. */
 START_TEST(test_read_beside) {
   enum { MANY = 6 };
   setup();
@@ -260,8 +261,8 @@ static size_t read_all(const char *path, uint8_t **out) {
   return b.len;
 }
 
-/* Whatever is wrong with a file: it is refused, at the listing or when its rows are read, never used,
- * and removed. */
+/* Whatever is wrong with a file: it is refused, at the listing or when its rows are read, never
+ * used, and removed. */
 START_TEST(test_damage) {
   static const char name[] = "slot-0000000000000000.flslot";
   setup();

@@ -191,7 +191,7 @@ START_TEST(different_conversations_ask_differently) {
 }
 END_TEST
 
-/* --- several turns, reasoning first, other instructions ------------------------------------------ */
+/* --- several turns, reasoning first, other instructions --------------------------------------- */
 
 static const fl_seed_kind own_seeds[2] = {
   { "names", "Write one question on a name in the document. Give the question alone." },
@@ -207,8 +207,8 @@ static lab *lab_of_turns(unsigned threads, size_t max_rows) {
   return s;
 }
 
-/* Every turn's rows are what a separate pass over chunk and conversation gives, and every later turn
- * stands behind the ones before. */
+/* Every turn's rows are what a separate pass over chunk and conversation gives, and every later
+ * turn stands behind the ones before. */
 START_TEST(every_turn_is_supervised) {
   lab *s = lab_of_turns(2, 256);
   fl_conv all[N];

@@ -1,5 +1,5 @@
-/* check_tui_text.c - the sanitiser: what reaches the screen, and how wide it is. Widths are those of
- * the Unicode Character Database for the characters named. */
+/* check_tui_text.c - the sanitiser: what reaches the screen, and how wide it is. Widths are those
+ * of the Unicode Character Database for the characters named. */
 #include <string.h>
 
 #include "base/utf8.h"

@@ -386,7 +386,8 @@ START_TEST(mouse) {
   draw(80, 24);
   fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 20, .y = 10}); /* third row of the table */
   ck_assert_uint_eq(app->fleet.selected, 2);
-  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 3, .y = 22}); /* the left end of the slider */
+  /* The left end of the slider. */
+  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 3, .y = 22});
   ck_assert_uint_eq(fl_app_feed(app)->cursor, 0);
   draw(80, 24);
   fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 1, .y = 23}); /* F1 */
@@ -497,7 +498,8 @@ END_TEST
 
 static const char hostile[] =
     "{\"t\":1,\"ev\":\"run\",\"cmd\":\"train\",\"rounds\":0,\"round0\":4294967294,\"budget\":0}\n"
-    "{\"t\":1,\"ev\":\"doc\",\"doc\":0,\"name\":\"\\u001b[31m\\u001b]0;owned\\u0007\\u202egpj.exe\"}\n"
+    "{\"t\":1,\"ev\":\"doc\",\"doc\":0,"
+    "\"name\":\"\\u001b[31m\\u001b]0;owned\\u0007\\u202egpj.exe\"}\n"
     "{\"t\":1,\"ev\":\"doc\",\"doc\":1,\"name\":\"\xE6\xBC\xA2\xE5\xAD\x97\xE6\xBC\xA2\xE5\xAD\x97"
     "\xE6\xBC\xA2\xE5\xAD\x97\xE6\xBC\xA2\xE5\xAD\x97\xE6\xBC\xA2\xE5\xAD\x97\"}\n"
     "{\"t\":1,\"ev\":\"doc\",\"doc\":2,\"name\":\"e\\u0301\\u0301\\u0301\\u0301\\u0301\\u0301x\"}\n"
@@ -505,13 +507,16 @@ static const char hostile[] =
     "{\"t\":1,\"ev\":\"doc\",\"doc\":4294967294,\"name\":\"\\u0000\\n\\r\\t\",\"tokens\":1}\n"
     "{\"t\":1,\"ev\":\"study\",\"doc\":3,\"first\":4294967293,\"end\":4294967294,\"request\":7}\n"
     "{\"t\":1,\"ev\":\"study\",\"doc\":9,\"rejected\":\"because\",\"of\":\"\\u001b[2J\"}\n"
-    "{\"t\":1,\"ev\":\"round\",\"round\":4294967294,\"doc\":4294967294,\"loss\":-1e29,\"seconds\":0}\n"
+    "{\"t\":1,\"ev\":\"round\",\"round\":4294967294,\"doc\":4294967294,"
+    "\"loss\":-1e29,\"seconds\":0}\n"
     "{\"t\":1,\"ev\":\"round\",\"round\":1,\"doc\":0,\"loss\":1e29,\"seconds\":-5,\"gen_s\":9}\n"
     "{\"t\":9e10,\"ev\":\"round\",\"round\":2,\"doc\":1,\"loss\":0,\"rss\":1e29,\"tokens\":0}\n"
     "{\"t\":2,\"ev\":\"heldout\",\"round\":0,\"doc\":2,\"alone\":1e29,\"composed\":-3}\n"
-    "{\"t\":2,\"ev\":\"retrieve\",\"query\":\"\\u001b[31m\",\"docs\":[{\"doc\":-1,\"score\":null},7,"
-    "{\"doc\":1e300,\"name\":\"\\u009b31m\",\"score\":1e300}],\"chunks\":{\"a\":1},\"chosen\":[null]}\n"
-    "{\"t\":2,\"ev\":\"answer\",\"query\":\"q\\u001b\",\"text\":\"\\u001b[2J\",\"docs\":[null,{},-1]}\n"
+    "{\"t\":2,\"ev\":\"retrieve\",\"query\":\"\\u001b[31m\",\"docs\":[{\"doc\":-1,"
+    "\"score\":null},7,{\"doc\":1e300,\"name\":\"\\u009b31m\",\"score\":1e300}],"
+    "\"chunks\":{\"a\":1},\"chosen\":[null]}\n"
+    "{\"t\":2,\"ev\":\"answer\",\"query\":\"q\\u001b\",\"text\":\"\\u001b[2J\","
+    "\"docs\":[null,{},-1]}\n"
     "{\"t\":2,\"ev\":\"save\",\"bytes\":-1,\"seconds\":1e29,\"reason\":\"\\u001b\"}\n"
     "{\"t\":2,\"ev\":\"error\",\"text\":\"\\u001b[31m\"}\n";
 

@@ -1,8 +1,8 @@
 /* fake_openai.c - a chat-completions server that behaves, or misbehaves, as its argument says. It
  * prints its address and answers until it is killed, every connection in a process of its own.
  *
- * Answers are spelled one character a token: in a byte-level vocabulary each is a token. Ids are those
- * of the embedded model. */
+ * Answers are spelled one character a token: in a byte-level vocabulary each is a token. Ids are
+ * those of the embedded model. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -95,7 +95,8 @@ static void completion(int fd, const char *mode, bool bot_b) {
     if (is(mode, "listsend")) /* as llama-cpp-python does */
       fprintf(f, ",{\"token\":\"\",\"logprob\":-0.5,\"bytes\":null,\"top_logprobs\":["
               "{\"token\":\"\",\"logprob\":-0.5},{\"token\":\"x\",\"logprob\":-1}]}");
-    if (is(mode, "ids")) /* as llama.cpp does: control tokens are spelled as nothing, with their ids */
+    /* As llama.cpp does: control tokens are spelled as nothing, with their ids. */
+    if (is(mode, "ids"))
       fprintf(f, ",{\"id\":2045,\"token\":\"\",\"bytes\":[],\"logprob\":-0.1,\"top_logprobs\":["
               "{\"id\":2045,\"token\":\"\",\"bytes\":[],\"logprob\":-0.1},"
               "{\"id\":87,\"token\":\"x\",\"bytes\":[120],\"logprob\":-3},"

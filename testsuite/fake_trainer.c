@@ -43,8 +43,8 @@ static void copy_line(trainer *t, char *line) {
   } else {
     gethostname(host, sizeof host - 1);
     char *after_pid = strchr(pid, ','), *after_host = strchr(name, ',');
-    fprintf(t->log, "{\"t\":%.3f%.*s\"pid\":%d%.*s\"host\":\"%s\"%s", now(), (int)(pid - rest), rest,
-            (int)getpid(), (int)(name - after_pid), after_pid, host, after_host);
+    fprintf(t->log, "{\"t\":%.3f%.*s\"pid\":%d%.*s\"host\":\"%s\"%s", now(), (int)(pid - rest),
+            rest, (int)getpid(), (int)(name - after_pid), after_pid, host, after_host);
   }
   fflush(t->log);
 }
@@ -80,11 +80,12 @@ static void retrieve(int fd, const char *query) {
   bool tide = strstr(query, "tide") != NULL;
   char text[1024];
   snprintf(text, sizeof text,
-           "{\"ok\":true,\"query\":\"q\",\"docs\":[{\"doc\":%d,\"name\":\"docs/%s\",\"score\":0.81},"
-           "{\"doc\":5,\"name\":\"docs/rope-manual.md\",\"score\":0.32}],\"chunks\":[{\"chunk\":3,"
-           "\"doc\":%d,\"score\":0.81}],\"chosen\":[%d],\"floor\":0.3,\"margin\":0.05,"
-           "\"seconds\":0.002}\n",
-           tide ? 1 : 2, tide ? "tide-tables.md" : "lighthouse-log.txt", tide ? 1 : 2, tide ? 1 : 2);
+           "{\"ok\":true,\"query\":\"q\",\"docs\":[{\"doc\":%d,\"name\":\"docs/%s\","
+           "\"score\":0.81},{\"doc\":5,\"name\":\"docs/rope-manual.md\",\"score\":0.32}],"
+           "\"chunks\":[{\"chunk\":3,\"doc\":%d,\"score\":0.81}],\"chosen\":[%d],"
+           "\"floor\":0.3,\"margin\":0.05,\"seconds\":0.002}\n",
+           tide ? 1 : 2, tide ? "tide-tables.md" : "lighthouse-log.txt", tide ? 1 : 2,
+           tide ? 1 : 2);
   say(fd, text);
 }
 
@@ -159,7 +160,8 @@ static void stream(trainer *t, int i) {
 
 static void turn(trainer *t) {
   struct pollfd p[CLIENTS + 1] = {{.fd = t->fd, .events = POLLIN}};
-  for (int i = 0; i < CLIENTS; i++) p[i + 1] = (struct pollfd){.fd = t->client[i], .events = POLLIN};
+  for (int i = 0; i < CLIENTS; i++)
+    p[i + 1] = (struct pollfd){.fd = t->client[i], .events = POLLIN};
   poll(p, CLIENTS + 1, 30);
   for (int i = 0; i < CLIENTS; i++) {
     if (t->client[i] < 0) continue;

@@ -1,9 +1,9 @@
-/* fuzz_request.c - whatever a client sends: the request parser, the three dialects, and what a model
- * may say to the splitter. The first byte says which; the rest is the text.
+/* fuzz_request.c - whatever a client sends: the request parser, the three dialects, and what a
+ * model may say to the splitter. The first byte says which; the rest is the text.
  *
- * Built in two ways. With libFuzzer (make fuzz-request CC=clang, see CONTRIBUTING.md) it is a target.
- * Otherwise main replays the corpus and mutations of it, always the same ones, so that the suite
- * has it under every sanitizer. */
+ * Built in two ways. With libFuzzer (make fuzz-request CC=clang, see CONTRIBUTING.md) it is a
+ * target. Otherwise main replays the corpus and mutations of it, always the same ones, so that the
+ * suite has it under every sanitizer. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

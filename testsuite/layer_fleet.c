@@ -18,7 +18,8 @@ Suite *suite_resume(void);
 Suite *suite_ranks(void);
 
 #ifdef __SANITIZE_THREAD__
-/* The children that are killed make threads of their own, which it refuses after a fork by default. */
+/* The children that are killed make threads of their own, which it refuses after a fork by
+ * default. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "die_after_fork=0"; }
 #endif

@@ -19,8 +19,9 @@ static const char *const names[] = {
     "docs/engine-room.md", "docs/signal-flags.md", "docs/quarantine.md", "docs/pilot-guide.md"};
 static const char *const seeds[] = {"structuring", "summarisation", "question", "use-case",
                                     "creative", "mechanism", "verbatim"};
-static const char *const words[] = {"harbour", "tide", "keeper", "lamp", "vessel", "anchor", "north",
-                                    "rope", "signal", "crew", "cargo", "storm", "quay", "chart"};
+static const char *const words[] = {"harbour", "tide", "keeper", "lamp", "vessel", "anchor",
+                                    "north", "rope", "signal", "crew", "cargo", "storm",
+                                    "quay", "chart"};
 
 typedef struct world {
   uint32_t n_docs, rounds;
@@ -81,7 +82,8 @@ static void study_event(world *w, uint32_t round, uint32_t doc, uint32_t conv) {
   bool rejected = below(w, 12) == 0;
   w->t = floor(w->t * 1000 + 150 + below(w, 500)) / 1000;
   head(w, "study");
-  printf(",\"doc\":%u,\"round\":%u,\"conv\":%u,\"kind\":\"%s\",\"first\":%u,\"end\":%u,\"request\":\"",
+  printf(",\"doc\":%u,\"round\":%u,\"conv\":%u,\"kind\":\"%s\",\"first\":%u,\"end\":%u,"
+         "\"request\":\"",
          doc, round, conv, seeds[below(w, 7)], first, end);
   text(w, 6 + below(w, 8));
   printf("?\",\"answer\":\"The ");
@@ -168,8 +170,8 @@ static void retrieve_event(world *w) {
   text(w, 4);
   printf("?\",\"chunks\":[");
   for (uint32_t i = 0; i < 8; i++)
-    printf("%s{\"chunk\":%u,\"doc\":%u,\"score\":%.4f}", i ? "," : "", 17 * i + a, (a + i % n) % w->n_docs,
-           0.74 - 0.05 * i);
+    printf("%s{\"chunk\":%u,\"doc\":%u,\"score\":%.4f}", i ? "," : "", 17 * i + a,
+           (a + i % n) % w->n_docs, 0.74 - 0.05 * i);
   printf("],\"docs\":[");
   for (uint32_t i = 0; i < n; i++) {
     name_of((a + i) % w->n_docs, name, sizeof name);
@@ -187,8 +189,8 @@ static void retrieve_event(world *w) {
 
 static void save_events(const world *w, uint32_t round, const char *reason) {
   head(w, "save");
-  printf(",\"round\":%u,\"generation\":%u,\"bytes\":%u,\"seconds\":0.21,\"reason\":\"%s\"}\n", round,
-         round / SAVE, BUDGET * 88080384u, reason);
+  printf(",\"round\":%u,\"generation\":%u,\"bytes\":%u,\"seconds\":0.21,\"reason\":\"%s\"}\n",
+         round, round / SAVE, BUDGET * 88080384u, reason);
 }
 
 static void one_round(world *w, uint32_t round) {

@@ -4,8 +4,8 @@
  *   testsuite/make_moe VOCABULARY.gguf LAYERS OUT.gguf
  *
  * VOCABULARY is a file whose tokenizer is taken over (Gemma 3's). Every sixth layer sees all rows,
- * as in the published model. The blocks' quants are random and their scales such that every matrix has
- * outputs of about the size of its inputs. */
+ * as in the published model. The blocks' quants are random and their scales such that every matrix
+ * has outputs of about the size of its inputs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -27,4 +27,5 @@ tui_tests = \
 	testsuite/tui/schema.sh \
 	testsuite/tui/server.sh
 TESTS += $(tui_tests)
-EXTRA_DIST += testsuite/tui/lib.sh testsuite/tui/measure.sh testsuite/tui/golden fixtures/events $(tui_tests)
+EXTRA_DIST += testsuite/tui/lib.sh testsuite/tui/measure.sh testsuite/tui/golden \
+	fixtures/events $(tui_tests)

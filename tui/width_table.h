@@ -1,7 +1,7 @@
 /* width_table.h - columns of code points, from the Unicode Character Database 14.0: combining marks
  * (categories Mn and Me, and the conjoining Hangul vowels and finals), wide ones (East Asian Width
- * W and F), and the ones that have no glyph (Cf, Zl, Zp, Co), among them the bidirectional controls.
- * Made by a script over Python's unicodedata; only text.c includes it. */
+ * W and F), and the ones that have no glyph (Cf, Zl, Zp, Co), among them the bidirectional
+ * controls. Made by a script over Python's unicodedata; only text.c includes it. */
 #ifndef FL_TUI_WIDTH_TABLE_H
 #define FL_TUI_WIDTH_TABLE_H
 

@@ -57,7 +57,8 @@ int fl_sink_open(fl_sink **out, const char *path, fl_err *err) {
 
 int fl_fs_check_replaceable(const char *path, fl_err *err) {
   struct stat st;
-  if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return FL_OK; /* opening says what else is wrong */
+  /* Opening says what else is wrong. */
+  if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return FL_OK;
   return fl_fail(err, FL_EFAIL, "%s: cannot be written: it is a %s; name a file", path,
                  S_ISDIR(st.st_mode)   ? "folder"
                  : S_ISLNK(st.st_mode) ? "link, which would be lost"

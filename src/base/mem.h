@@ -24,8 +24,8 @@ char *fl_strndup(const char *s, size_t n) __attribute__((malloc, warn_unused_res
 char *fl_asprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2), warn_unused_result));
 void fl_free(void *p);
 
-/* From now on large blocks go back to the system when they are freed, whatever was freed before. For
- * programs, before their first thread. */
+/* From now on large blocks go back to the system when they are freed, whatever was freed before.
+ * For programs, before their first thread. */
 void fl_mem_return_large(void);
 
 /* *out = a * b (or a + b); false and *out unset on overflow. */

@@ -144,8 +144,8 @@ size_t fl_position_after(const fl_cartridge *c, size_t here, fl_positions positi
   return here > end ? here : end;
 }
 
-int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_positions positions,
-               fl_err *err) {
+int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts,
+               fl_positions positions, fl_err *err) {
   size_t total = fl_seq_rows(seq);
   for (size_t i = 0; i < n_parts; i++) {
     int rc = part_fits(parts[i], i, fl_seq_pool(seq), err);

@@ -80,8 +80,8 @@ extern const char fl_wrap_head[], fl_wrap_tail[];
 size_t fl_position_after(const fl_cartridge *c, size_t here, fl_positions positions);
 /* Appends the parts' rows to seq in order (composition); may be called again for more parts.
  * Geometry must fit: FL_EINPUT. */
-int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts, fl_positions positions,
-               fl_err *err);
+int fl_compose(fl_seq *seq, const fl_cartridge *const *parts, size_t n_parts,
+               fl_positions positions, fl_err *err);
 /* FL_EINPUT with a sentence unless the rows fit the model's layers. */
 int fl_cartridge_fits(const fl_cartridge *c, const fl_hparams *hp, const char *what, fl_err *err);
 

@@ -23,7 +23,8 @@
 
 static const opt_spec specs[] = {
   { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "NAME",
-    .offset = offsetof(import_args, out), .help = "the fleet's folder or cartridge's file to make" },
+    .offset = offsetof(import_args, out),
+    .help = "the fleet's folder or cartridge's file to make" },
   { .name = "model", .letter = 'm', .type = OPT_TEXT, .meta = "FILE",
     .offset = offsetof(import_args, model),
     .help = "for a file of torch.save: its model, a GGUF file" },

@@ -198,7 +198,8 @@ static void log_end(fl_events *log, bool well, double seconds) {
 
 static int serve(serve_args *a, fl_engine *e, const fl_model *m, const char *dir, fl_events *log,
                  fl_err *err) {
-  const serve_control_options o = { .sampling = a->sampling.sampling, .max_new = a->sampling.max_new,
+  const serve_control_options o = { .sampling = a->sampling.sampling,
+                                    .max_new = a->sampling.max_new,
                                     .log = log };
   const double began = fl_now_s();
   serve_control *control = NULL;

@@ -4,10 +4,10 @@
  * Every training runs in a child process; this one never opens a model, so that it has no threads
  * when it forks. SIGKILL cannot be caught: nothing is saved beyond what was committed.
  *
- * The kills are spread over the rounds: with k of them to come, a child may commit about one part in
- * k + 1 of the rounds that are left, and is killed then if it was not before. Two of three die at a
- * random age, one of three at a random moment after a change to the folder, which is inside a commit
- * or just after it. */
+ * The kills are spread over the rounds: with k of them to come, a child may commit about one part
+ * in k + 1 of the rounds that are left, and is killed then if it was not before. Two of three die
+ * at a random age, one of three at a random moment after a change to the folder, which is inside a
+ * commit or just after it. */
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>

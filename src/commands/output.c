@@ -26,7 +26,7 @@ int output_outside(const char *option, const char *out, const char *fleet, fl_er
   if (!copy) return fl_fail(err, FL_ENOMEM, "not enough memory");
   bool inside = one_file(dirname(copy), fleet);
   fl_free(copy);
-  return inside ? fl_fail(err, FL_EUSAGE, "%s %s: is a file of the fleet; give another name", option,
-                          out)
+  return inside ? fl_fail(err, FL_EUSAGE, "%s %s: is a file of the fleet; give another name",
+                          option, out)
                 : FL_OK;
 }

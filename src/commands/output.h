@@ -4,8 +4,8 @@
 
 #include "base/err.h"
 
-/* Refuses `out`, the value of `option`, where it leads to the same file as `input`, which is `what`.
- * Either may be NULL or not be there. */
+/* Refuses `out`, the value of `option`, where it leads to the same file as `input`, which is
+ * `what`. Either may be NULL or not be there. */
 int output_apart(const char *option, const char *out, const char *input, const char *what,
                  fl_err *err);
 /* Refuses a file of the folder `fleet`, which may be NULL. */

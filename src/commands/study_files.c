@@ -253,7 +253,8 @@ static int merge_line(void *ctx, line *l, fl_err *err) {
   fl_free(key);
   if (!doc) return fl_fail(err, FL_ENOMEM, "not enough memory to merge");
   const fl_conv_label label = { .doc = (uint32_t)(doc - m->docs.v), .name = l->name,
-                                .hash = l->hash, .tokenizer = l->tokenizer, .index = (uint32_t)doc->n++ };
+                                .hash = l->hash, .tokenizer = l->tokenizer,
+                                .index = (uint32_t)doc->n++ };
   fl_buf text = { 0 };
   fl_conv_print(&text, &l->conv, &label);
   if (text.oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory to merge");

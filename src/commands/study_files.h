@@ -7,7 +7,8 @@
 #include "study/study.h"
 
 /* *out = {conversations, skipped, tokens, supervised, documents: [...], kinds: [...]} and, of the
- * first `texts` conversations, their requests and answers. Damaged lines are FL_EINPUT by number. */
+ * first `texts` conversations, their requests and answers. Damaged lines are FL_EINPUT by
+ * number. */
 int study_show(fl_json **out, const char *path, size_t texts, fl_err *err);
 
 /* Writes the conversations of all files to `to` (NULL: standard output): exact duplicates once,

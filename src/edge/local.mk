@@ -1,4 +1,5 @@
-# edge: what reaches out of the process. libmicrohttpd in http.c alone, libcurl in fetch.c, MPI in mpi.c.
+# edge: what reaches out of the process. libmicrohttpd in http.c alone, libcurl in fetch.c, MPI in
+# mpi.c.
 noinst_LIBRARIES += src/libfledge.a
 src_libfledge_a_SOURCES = \
 	src/edge/api_chat.c \

@@ -45,7 +45,8 @@ int fl_turn_start(fl_turn *t, fl_engine *e, uint32_t owner, uint64_t number, siz
   fl_job_request r;
   fl_err err = { 0 };
   fl_call_job(&t->call, owner, number, &r);
-  if (fl_inbox_new(&t->inbox, inbox_bytes, !t->call.stream, &err) != FL_OK) return fl_fault_from(f, &err);
+  if (fl_inbox_new(&t->inbox, inbox_bytes, !t->call.stream, &err) != FL_OK)
+    return fl_fault_from(f, &err);
   const fl_job_sink sink = fl_inbox_sink(t->inbox);
   if (fl_engine_submit(e, &r, &sink, &t->job, &err) != FL_OK) {
     fl_inbox_unref(t->inbox); /* the engine's share */

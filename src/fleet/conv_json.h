@@ -2,7 +2,8 @@
  *
  * One object a line:
  *   {"doc":3,"name":"docs/a.md","hash":"xxh3:...","index":0,"of":2,"kind":"question","first":0,
- *    "end":256,"request":"...","answer":"...","tokens":[...],"sup":[...],"targets":[[id,p,id,p,...],...]}
+ *    "end":256,"request":"...","answer":"...","tokens":[...],"sup":[...],
+ *    "targets":[[id,p,id,p,...],...]}
  * Probabilities are printed so that the same float comes back. Lines that only say that a
  * conversation did not come out have "skipped":true and neither tokens nor targets.
  */

@@ -110,8 +110,8 @@ static void forget_broken(const fl_fleet *f, fl_resident *s, const reading *r) {
   const bool whole = !r->broken && (r->of == 0 || r->of == s->n_heldout ||
                                     (r->of == 1 && s->n_heldout == 0));
   if (!r->wanted || (whole || (!s->heldout_known && !r->broken))) return;
-  fl_warn("%s: the held-out conversations of %s are damaged or longer than the flags allow; they are "
-          "made again", FL_HELDOUT_FILE, f->m.doc[s->doc].name);
+  fl_warn("%s: the held-out conversations of %s are damaged or longer than the flags allow; "
+          "they are made again", FL_HELDOUT_FILE, f->m.doc[s->doc].name);
   fl_resident_drop_heldout(s);
 }
 

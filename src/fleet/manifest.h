@@ -57,7 +57,7 @@ typedef struct fl_manifest {
   fl_mdoc *doc;
   size_t n;
   fl_json *root;           /* as read or last printed, without the documents */
-  fl_buf saved;            /* names of the files that the manifest on disk names, a NUL after each */
+  fl_buf saved;            /* names of the files that the manifest on disk names, a NUL each */
 } fl_manifest;
 
 void fl_manifest_release(fl_manifest *m);

@@ -18,8 +18,8 @@
 int fl_together_make(fl_trainer *t, int rc, fl_conv *conv, bool *ok, const fl_conv_plan *plan,
                      const fl_doc_text *const *text, size_t n, bool logged, fl_study_stats *stats,
                      fl_err *err);
-/* FL_EFAIL, on all ranks with one sentence, unless all hold the same rows and moments: before a save,
- * which keeps those of rank 0. Collective. */
+/* FL_EFAIL, on all ranks with one sentence, unless all hold the same rows and moments: before a
+ * save, which keeps those of rank 0. Collective. */
 int fl_together_compare(fl_trainer *t, fl_err *err);
 /* Conversations of one call: as many for each rank as one makes at a time. */
 size_t fl_together_room(const fl_trainer *t);

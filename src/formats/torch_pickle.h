@@ -1,9 +1,9 @@
 /* torch_pickle.h - the pickle in a file of torch.save, as plain values. Private to torch_file.c.
  *
- * A pickle is a program for a machine with a stack, which may call anything. Ours knows the steps of
- * protocol 2 that tensors in lists and dicts need, and calls nothing: what torch would rebuild by a
- * call becomes a value that says what it is, other objects become empty ones. Values lie in one array
- * and name each other by index, so that no cycle can do harm. */
+ * A pickle is a program for a machine with a stack, which may call anything. Ours knows the steps
+ * of protocol 2 that tensors in lists and dicts need, and calls nothing: what torch would rebuild
+ * by a call becomes a value that says what it is, other objects become empty ones. Values lie in
+ * one array and name each other by index, so that no cycle can do harm. */
 #ifndef FL_FORMATS_TORCH_PICKLE_H
 #define FL_FORMATS_TORCH_PICKLE_H
 

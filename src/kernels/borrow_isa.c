@@ -1,5 +1,5 @@
-/* borrow_isa.c - widening rows of the file's own layout (formats/quant_block.c, quant_k.c), one build
- * per level. A value is formed as panel_read.h does: an exact product, then at most one sum.
+/* borrow_isa.c - widening rows of the file's own layout (formats/quant_block.c, quant_k.c), one
+ * build per level. A value is formed as panel_read.h does: an exact product, then at most one sum.
  */
 #include "kernels/borrow_isa.h"
 
@@ -147,7 +147,8 @@ static void values(fl_dtype type, float *out, const uint8_t *row, size_t k0, siz
     return;
   }
   for (size_t k = k0; k < k0 + n;) {
-    const size_t from = k % GROUP, left = k0 + n - k, len = GROUP - from < left ? GROUP - from : left;
+    const size_t from = k % GROUP, left = k0 + n - k,
+                 len = GROUP - from < left ? GROUP - from : left;
     if (len == GROUP) {
       group_of(type, out + (k - k0), row, k / GROUP);
     } else {

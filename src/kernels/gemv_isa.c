@@ -1,9 +1,9 @@
 /* gemv_isa.c - widening of panels and the product with few rows, one build per level.
  *
- * Few rows: the product is bound by the bandwidth of reading the panels. P panels of G vectors and R
- * rows are in flight, R * P * G independent chains, enough to hide the latency of the fused
- * multiply-add. Per output the arithmetic is that of the micro-kernel: within a k-block a chain from
- * 0 in ascending k, blocks added in ascending order.
+ * Few rows: the product is bound by the bandwidth of reading the panels. P panels of G vectors and
+ * R rows are in flight, R * P * G independent chains, enough to hide the latency of the fused
+ * multiply-add. Per output the arithmetic is that of the micro-kernel: within a k-block a chain
+ * from 0 in ascending k, blocks added in ascending order.
  */
 #include "kernels/gemv_isa.h"
 
@@ -18,7 +18,7 @@ enum { NARROW = VF == 4 ? 8 : 16, WIDE = 2 * NARROW };
 
 static bool fits(size_t nr) { return nr == NARROW || nr == WIDE; }
 
-/* --- widening ---------------------------------------------------------------------------------- */
+/* --- widening --------------------------------------------------------------------------------- */
 
 /* kind and G (vectors in a panel's width) are constants wherever this is inlined. */
 FL_VEC void widen_width(fl_panel_kind kind, const fl_panel_form *f, size_t G, float *out, size_t ld,
@@ -72,7 +72,7 @@ static void widen(const fl_panels *w, float *out, size_t ld, size_t panel, size_
   }
 }
 
-/* --- transposition ------------------------------------------------------------------------------ */
+/* --- transposition ---------------------------------------------------------------------------- */
 
 #if VF >= 8
 /* Three rounds of exchanges between rows 1, 2 and 4 apart. */
@@ -131,7 +131,7 @@ static void transpose(float *out, size_t ldo, const float *in, size_t ldi, size_
     for (size_t c = r < whole_r ? whole_c : 0; c < n_cols; c++) out[c * ldo + r] = in[r * ldi + c];
 }
 
-/* --- few rows ----------------------------------------------------------------------------------- */
+/* --- few rows --------------------------------------------------------------------------------- */
 
 /* One k-block of some panels and rows. */
 typedef struct block {
@@ -161,8 +161,9 @@ FL_VEC void chain_step(vf *acc, size_t R, size_t PG, const vf *v, const float *x
       acc[r * PG + i] = vf_fma(vf_set1(x[r * ldx]), v[i], acc[r * PG + i]);
 }
 
-/* Inputs from one request for what comes next to the following: some 32 bytes of a panel. A lone row
- * of elements that need no work reads as fast as memory gives, of bits it waits for arithmetic: 0. */
+/* Inputs from one request for what comes next to the following: some 32 bytes of a panel. A lone
+ * row of elements that need no work reads as fast as memory gives, of bits it waits for arithmetic:
+ * 0. */
 FL_VEC size_t asks_every(fl_panel_kind kind, size_t R) {
   if (kind == FL_PANEL_I8) return 2;
   return R > 1 ? 1 : 0;
@@ -263,7 +264,8 @@ static size_t pass_rows(size_t left, size_t G) {
   return (left + passes - 1) / passes;
 }
 
-/* Whether the rows read a widened copy of each block rather than widen it in every pass: measured. */
+/* Whether the rows read a widened copy of each block rather than widen it in every pass:
+ * measured. */
 static bool takes_copy(const fl_panels *w, size_t m) {
   if (!w->data) return true; /* borrowed: there are no panels to read */
   return is_bits(w->form->kind) ? m > 1 : w->form->kind == FL_PANEL_I8 && m > 5;

@@ -18,8 +18,8 @@
 #include "kernels/table.h"
 
 #define LEVEL(level)                                                                      \
-  { .isa = #level, .gemv = &fl_gemv_ops_##level, .pointwise = &fl_pointwise_ops_##level, \
-    .borrow = &fl_borrow_ops_##level, .attention = &fl_attention_ops_##level,                                               \
+  { .isa = #level, .gemv = &fl_gemv_ops_##level, .pointwise = &fl_pointwise_ops_##level,  \
+    .borrow = &fl_borrow_ops_##level, .attention = &fl_attention_ops_##level,             \
     .attention_bwd = &fl_attention_bwd_ops_##level, .loss = &fl_loss_ops_##level }
 
 /* Ascending. */

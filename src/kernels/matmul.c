@@ -86,7 +86,7 @@ size_t fl_matmul_scratch(const fl_panels *w, const fl_team *team, size_t m) {
   return f > few ? f : few;
 }
 
-/* --- the probe ------------------------------------------------------------------------------------ */
+/* --- the probe -------------------------------------------------------------------------------- */
 
 enum { PROBE_K = FL_KC + 37, PROBE_LANES = 64 };
 
@@ -127,8 +127,9 @@ bool fl_matmul_probe_run(const fl_kernels *kern) {
   for (size_t i = 0; i < PROBE_K * nr; i++) data[i] = probe_value(&state);
   bool same = true;
   for (size_t k = PROBE_K; k > FL_KC - 9 && same; k -= 9) {
-    fl_panels w = { .kern = kern, .form = fl_panel_form_of(FL_F32), .n_out = nr, .n_in = k, .nr = nr,
-                    .n_panels = 1, .panel_bytes = k * nr * sizeof *data, .data = (uint8_t *)data };
+    fl_panels w = { .kern = kern, .form = fl_panel_form_of(FL_F32), .n_out = nr, .n_in = k,
+                    .nr = nr, .n_panels = 1, .panel_bytes = k * nr * sizeof *data,
+                    .data = (uint8_t *)data };
     for (size_t m = 1; m <= FL_FEW_ROWS && same; m++) same = probe_rows(&w, x, m);
   }
   fl_free(data);

@@ -30,8 +30,9 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
 /* The same without a packed copy: the rows are used where they lie, in the file's layout, and must
  * outlive *out. One or two parts. Every product has the bits of the packed matrix; it is slower by
  * the gathering of rows, and holds no memory of its own. */
-int fl_panels_borrow(fl_panels **out, const fl_kernels *kern, fl_dtype type, const void *const *data,
-                     const size_t *n_out, size_t n_parts, size_t n_in, fl_err *err);
+int fl_panels_borrow(fl_panels **out, const fl_kernels *kern, fl_dtype type,
+                     const void *const *data, const size_t *n_out, size_t n_parts, size_t n_in,
+                     fl_err *err);
 void fl_panels_free(fl_panels *w);
 size_t fl_panels_n_out(const fl_panels *w);
 size_t fl_panels_n_in(const fl_panels *w);
@@ -54,7 +55,8 @@ void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, con
 void fl_matmul_dx(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
                   size_t lddy, size_t m, bool add, void *scratch);
 /* As fl_matmul_dx where dy holds only outputs [out0, out0 + n) (out0 a multiple of FL_KC): the sum
- * over all blocks in ascending order with add = true after the first equals the whole, bit for bit. */
+ * over all blocks in ascending order with add = true after the first equals the whole, bit for
+ * bit. */
 void fl_matmul_dx_cols(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
                        size_t lddy, size_t m, size_t out0, size_t n, bool add, void *scratch);
 
@@ -65,7 +67,7 @@ bool fl_matmul_probe(const fl_kernels *kern);
 /* Plain C twins, same arithmetic in the same order, for tests: w is [n_out, n_in] f32. */
 void fl_matmul_ref(float *y, size_t ldy, const float *x, size_t ldx, const float *w, size_t m,
                    size_t n_out, size_t n_in, bool use_fma);
-void fl_matmul_dx_ref(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w, size_t m,
-                      size_t n_out, size_t n_in, bool add, bool use_fma);
+void fl_matmul_dx_ref(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
+                      size_t m, size_t n_out, size_t n_in, bool add, bool use_fma);
 
 #endif

@@ -46,8 +46,9 @@ static void ahead_turned(const fl_nest *nest, size_t unit, size_t k0, size_t sha
 /* Units of 32 inputs: whole groups of the types that have their bits in planes. */
 fl_nest fl_matmul_dx_nest(const fl_panels *w) {
   size_t tiles = w->nr < 32 ? 32 / w->nr : 1;
-  return (fl_nest){ .w = w, .k_total = w->n_out, .n = w->n_in, .fill = fill_turned, .ahead = ahead_turned,
-                    .unit_tiles = tiles, .tmp_floats = tiles * w->nr * w->nr };
+  return (fl_nest){ .w = w, .k_total = w->n_out, .n = w->n_in, .fill = fill_turned,
+                    .ahead = ahead_turned, .unit_tiles = tiles,
+                    .tmp_floats = tiles * w->nr * w->nr };
 }
 
 void fl_matmul_dx_cols(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,

@@ -22,8 +22,8 @@ void fl_matmul_ref(float *y, size_t ldy, const float *x, size_t ldx, const float
     }
 }
 
-void fl_matmul_dx_ref(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w, size_t m,
-                      size_t n_out, size_t n_in, bool add, bool use_fma) {
+void fl_matmul_dx_ref(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
+                      size_t m, size_t n_out, size_t n_in, bool add, bool use_fma) {
   for (size_t r = 0; r < m; r++)
     for (size_t k = 0; k < n_in; k++) {
       float sum = add ? dx[r * lddx + k] : 0.0f;

@@ -4,8 +4,8 @@
  *     for chunks of k (bounds the packed copy)
  *       pack A | barrier
  *       until no units of B are left: a thread takes some
- *         for k-blocks of FL_KC, those units               per unit in ascending k: order of the sums
- *           fill                                      (one block of B stays in the first-level cache)
+ *         for k-blocks of FL_KC, those units            per unit in ascending k: order of the sums
+ *           fill                                      one block of B stays in the first-level cache
  *           for column tiles, for row tiles: micro-kernel
  *       barrier
  *
@@ -76,8 +76,8 @@ fl_team *fl_team_for(fl_team *team, size_t m, size_t n, size_t k) {
   return m * n < SMALL_PRODUCT / k ? NULL : team;
 }
 
-bool fl_take(atomic_size_t *next, size_t n, size_t grain, size_t most, unsigned n_ranks, size_t *first,
-             size_t *end) {
+bool fl_take(atomic_size_t *next, size_t n, size_t grain, size_t most, unsigned n_ranks,
+             size_t *first, size_t *end) {
   size_t at = atomic_load_explicit(next, memory_order_relaxed), want;
   do {
     if (at >= n) return false;
@@ -206,13 +206,14 @@ static void unit_block(const run *r, const chunk *c, const share *s, size_t unit
         tile(u, len, a + t * a_tile(u), b + j * b_tile(u), to, nest->ldc, c->rows - row, cols, add,
              beside);
       else
-        rest_rows(nest, c->rest, len, x + row * nest->lda, b + j * b_tile(u), to, cols, add, beside);
+        rest_rows(nest, c->rest, len, x + row * nest->lda, b + j * b_tile(u), to, cols, add,
+                  beside);
     }
   }
 }
 
-/* k-blocks that are taken one after another of the same unit: as many as keep the packed rows in the
- * second-level cache. The order of the sums is the same. */
+/* k-blocks that are taken one after another of the same unit: as many as keep the packed rows in
+ * the second-level cache. The order of the sums is the same. */
 static size_t blocks_at_once(const fl_nest *nest, size_t block_floats) {
   size_t n = block_floats > 0 ? CACHED_FLOATS / block_floats : 1;
   return nest->along_k && n > 1 ? n : 1;

@@ -55,7 +55,8 @@ static inline const uint8_t *fl_panel_base(const fl_panels *w, size_t panel) {
 
 /* Row `o` < n_out of a borrowed matrix; one value of it, 0 past n_out. */
 static inline const uint8_t *fl_borrowed_row(const fl_panels *w, size_t o) {
-  return o < w->n_first ? w->rows[0] + o * w->row_bytes : w->rows[1] + (o - w->n_first) * w->row_bytes;
+  return o < w->n_first ? w->rows[0] + o * w->row_bytes
+                        : w->rows[1] + (o - w->n_first) * w->row_bytes;
 }
 float fl_borrowed_value(const fl_panels *w, size_t o, size_t k);
 

@@ -86,7 +86,9 @@ static void split(parts *p, fl_dtype type, const uint8_t *in) {
 }
 
 /* Where the head's fields of two bytes end and those of one begin. */
-static size_t halves_of(fl_dtype type) { return type == FL_Q4_0 || type == FL_Q5_0 || type == FL_Q6_K ? 2 : 4; }
+static size_t halves_of(fl_dtype type) {
+  return type == FL_Q4_0 || type == FL_Q5_0 || type == FL_Q6_K ? 2 : 4;
+}
 
 /* A lane's head: fields of two bytes first, each [nr], then bytes. */
 static void put_head(const fl_panel_form *f, uint8_t *block, size_t nr, size_t lane,
@@ -96,7 +98,9 @@ static void put_head(const fl_panel_form *f, uint8_t *block, size_t nr, size_t l
   for (size_t i = halves; i < f->head; i++) block[i * nr + lane] = head[i];
 }
 
-static size_t group_bytes(const fl_panel_form *f) { return (f->bytes - f->head) * GROUP / f->block; }
+static size_t group_bytes(const fl_panel_form *f) {
+  return (f->bytes - f->head) * GROUP / f->block;
+}
 
 /* The group's 32 quants of one lane into its planes; the panel was zero before. */
 static void put_group(const fl_panel_form *f, uint8_t *group, size_t nr, size_t lane,
@@ -123,7 +127,8 @@ void fl_panel_pack_bits(const fl_panels *w, uint8_t *panel, const uint8_t *row, 
   }
 }
 
-static int quant_at(const fl_panel_form *f, const uint8_t *block, size_t nr, size_t k, size_t lane) {
+static int quant_at(const fl_panel_form *f, const uint8_t *block, size_t nr, size_t k,
+                    size_t lane) {
   const uint8_t *low = block + (f->head + k / GROUP * group_bytes(f)) * nr + lane;
   const uint8_t *high = low + 16 * nr;
   size_t i = k % GROUP;

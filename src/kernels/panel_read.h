@@ -42,8 +42,8 @@ FL_VEC size_t block_bytes(fl_panel_kind kind, const fl_panel_form *f) {
   return kind == FL_PANEL_I8 ? 34 : f->bytes;
 }
 
-/* The run of a panel from input k on, at most up to k1. Whole blocks of int8 are taken whole: ranges
- * of inputs are parted at multiples of 32 wherever vectors read them. */
+/* The run of a panel from input k on, at most up to k1. Whole blocks of int8 are taken whole:
+ * ranges of inputs are parted at multiples of 32 wherever vectors read them. */
 FL_VEC run run_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_t *panel, size_t nr,
                   size_t k, size_t k1) {
   if (kind <= FL_PANEL_BF16) return (run){ panel, k, k1 - k };
@@ -83,18 +83,20 @@ FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_
     break;
   default: /* Q4_K, Q5_K */
     a.scale *= vf_from_i32(vi_load_u8(block + (4 + i) * nr + lane));
-    a.min = -(half_at(block + 2 * nr, lane) * vf_from_i32(vi_load_u8(block + (12 + i) * nr + lane)));
+    a.min =
+        -(half_at(block + 2 * nr, lane) * vf_from_i32(vi_load_u8(block + (12 + i) * nr + lane)));
     break;
   }
   return a;
 }
 
-/* Value of input i + u of the run at base, lanes [lane, lane + VF). i is a multiple of step_of(kind)
- * and u below it a constant, so that loads and shifts of neighbours are shared. */
+/* Value of input i + u of the run at base, lanes [lane, lane + VF). i is a multiple of
+ * step_of(kind) and u below it a constant, so that loads and shifts of neighbours are shared. */
 FL_VEC vf value_at(fl_panel_kind kind, const uint8_t *base, size_t nr, size_t i, size_t u,
                    size_t lane, affine a) {
   if (kind == FL_PANEL_I8) {
-    /* Loaded so that the byte comes to lie at the top of its lane; the block's head is before it. */
+    /* Loaded so that the byte comes to lie at the top of its lane; the block's head is before
+     * it. */
     const vi q = vi_load(base + i * nr + 4 * lane + u - 3) & vi_set1(INT32_MIN / 128);
     return vf_from_i32(q) * a.scale;
   }
@@ -110,7 +112,8 @@ FL_VEC vf value_at(fl_panel_kind kind, const uint8_t *base, size_t nr, size_t i,
   q = u % 2 ? q >> 4 : q & 15;
   const uint8_t *high = base + 16 * nr + lane;
   if (kind == FL_PANEL_5BIT) q |= (vi_load_u8(high + i / 8 * nr) >> (int)u & 1) << 4;
-  if (kind == FL_PANEL_6BIT) q |= (vi_load_u8(high + (i / 4 + u / 4) * nr) >> (int)(u % 4 * 2) & 3) << 4;
+  if (kind == FL_PANEL_6BIT)
+    q |= (vi_load_u8(high + (i / 4 + u / 4) * nr) >> (int)(u % 4 * 2) & 3) << 4;
   return vf_fma(vf_from_i32(q), a.scale, a.min);
 }
 

@@ -52,7 +52,7 @@ typedef float vf __attribute__((vector_size(4 * VF)));
 typedef int32_t vi __attribute__((vector_size(4 * VF)));
 typedef uint32_t vu __attribute__((vector_size(4 * VF)));
 
-/* --- whole vectors, no alignment asked ---------------------------------------------------------- */
+/* --- whole vectors, no alignment asked -------------------------------------------------------- */
 
 FL_VEC vf vf_load(const float *p) {
   vf v;
@@ -91,7 +91,7 @@ FL_VEC void vf_store_n(float *p, vf v, size_t n) {
 #endif
 }
 
-/* --- arithmetic ---------------------------------------------------------------------------------- */
+/* --- arithmetic ------------------------------------------------------------------------------- */
 
 /* a * b + c */
 FL_VEC vf vf_fma(vf a, vf b, vf c) {
@@ -162,7 +162,7 @@ FL_VEC vf vf_from_i32(vi a) { return __builtin_convertvector(a, vf); }
 /* 2^n for integral n in [-126, 127]. */
 FL_VEC vf vf_pow2(vf n) { return (vf)((vf_to_i32(n) + 127) << 23); }
 
-/* --- over the lanes, in one fixed order: halves are folded until one lane is left ----------------- */
+/* --- over the lanes, in one fixed order: halves are folded until one lane is left ------------- */
 
 FL_VEC float vf_sum(vf a) {
   float t[VF];
@@ -179,7 +179,7 @@ FL_VEC float vf_hmax(vf a) {
   return t[0];
 }
 
-/* --- narrow types: VF elements at p --------------------------------------------------------------- */
+/* --- narrow types: VF elements at p ----------------------------------------------------------- */
 
 FL_VEC vf vf_load_f16(const uint16_t *p) {
 #if defined FL_SIMD_AVX512

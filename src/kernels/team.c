@@ -1,13 +1,13 @@
 /* team.c - a fixed pool of threads that run one function together.
  *
  * Every wait goes through a gate: a counter that somebody advances. A waiter spins for a few
- * microseconds (regions follow one another closely in a forward pass), then yields the processor (on
- * a shared machine the thread it waits for may need it), then sleeps on a condition variable.
+ * microseconds (regions follow one another closely in a forward pass), then yields the processor
+ * (on a shared machine the thread it waits for may need it), then sleeps on a condition variable.
  *
- * Beside other programs yielding is the wrong thing to do: newer schedulers (Linux since 6.18) take a
- * whole time slice from a thread for each yield that somebody else uses, and a team that yielded on
- * came down to a few regions a second. Whoever sleeps keeps its share. So a yield that comes back
- * late makes the next waits go to sleep at once.
+ * Beside other programs yielding is the wrong thing to do: newer schedulers (Linux since 6.18) take
+ * a whole time slice from a thread for each yield that somebody else uses, and a team that yielded
+ * on came down to a few regions a second. Whoever sleeps keeps its share. So a yield that comes
+ * back late makes the next waits go to sleep at once.
  *
  * Why no wake-up is lost: a waiter raises `sleepers` and then reads `value`, the advancer writes
  * `value` and then reads `sleepers`, all sequentially consistent. Either the waiter sees the new
@@ -99,8 +99,8 @@ static void gate_sleep(gate *g, unsigned old) {
   pthread_mutex_unlock(&g->mutex);
 }
 
-/* True when the gate moved. After a late yield twice as many waits are to sleep as after the last one;
- * a wait that ended well halves that. */
+/* True when the gate moved. After a late yield twice as many waits are to sleep as after the last
+ * one; a wait that ended well halves that. */
 static bool gate_yield(fl_team *t, gate *g, unsigned old) {
   unsigned penalty = atomic_load_explicit(&t->penalty, memory_order_relaxed);
   double before = fl_now_s();
@@ -156,7 +156,8 @@ static unsigned cores_available(void) {
 static int start_workers(fl_team *t) {
   sigset_t all, before;
   sigfillset(&all);
-  /* Faults come to the thread that makes them: blocked, they would end the process without a word. */
+  /* Faults come to the thread that makes them: blocked, they would end the process without a
+   * word. */
   static const int faults[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL };
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&all, faults[i]);
   pthread_sigmask(SIG_SETMASK, &all, &before);

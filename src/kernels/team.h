@@ -29,7 +29,8 @@ void fl_team_barrier(fl_team *t);
 typedef struct fl_work {
   double flop, bytes;
 } fl_work;
-void fl_team_count(fl_team *t, double flop, double bytes); /* by its caller, outside fn; NULL: none */
+/* By its caller, outside fn; t may be NULL. */
+void fl_team_count(fl_team *t, double flop, double bytes);
 fl_work fl_team_work(const fl_team *t);
 
 /* [*first, *end) = the rank's share of n items, contiguous, sizes differing by at most one. */

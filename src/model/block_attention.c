@@ -110,7 +110,8 @@ void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
 
 /* ---- backward ---- */
 
-/* q, and k and v where they have left the pages, as the forward had them: from the raw projections. */
+/* q, and k and v where they have left the pages, as the forward had them: from the raw
+ * projections. */
 static void redo_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   const half *c = ctx;
   for (size_t r = first; r < end; r++) {
@@ -152,8 +153,8 @@ static void dqkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
     memcpy(dv, c->dv + kv_row * c->kv, c->kv * sizeof *d);
     norm_rope_bwd(p, c, dk, raw + c->q, c->l->kv_heads, c->w->k_norm, r);
     if (p->model->hp.v_norm)
-      fl_rmsnorm_bwd(p->model->kern, dv, dv, raw + c->q + c->kv, NULL, c->l->kv_heads, hd, hd, hd, hd,
-                     p->model->hp.rms_eps, false);
+      fl_rmsnorm_bwd(p->model->kern, dv, dv, raw + c->q + c->kv, NULL, c->l->kv_heads, hd, hd, hd,
+                     hd, p->model->hp.rms_eps, false);
     if (c->l->v_from_k) fl_add(p->model->kern, dk, dv, c->kv);
   }
 }

@@ -26,7 +26,8 @@ static half half_of(const fl_pass *p, size_t layer, const fl_tape *t) {
 }
 
 /* y = norm(x) over rows [first, end). */
-static void norm(const fl_pass *p, float *y, const float *x, const float *w, size_t first, size_t end) {
+static void norm(const fl_pass *p, float *y, const float *x, const float *w, size_t first,
+                 size_t end) {
   size_t d = p->model->hp.d_model;
   fl_rmsnorm(p->model->kern, y + first * d, x + first * d, w, end - first, d, d, d,
              p->model->hp.rms_eps);

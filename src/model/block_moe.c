@@ -31,7 +31,8 @@ void fl_moe_carve_tape(fl_pass *p, fl_tape *t) {
   t->router = fl_arena_take(&p->arena, rows * hp->n_experts, sizeof(float));
   t->expert = fl_arena_take(&p->arena, rows * hp->n_experts_used, sizeof(int32_t));
   t->weight = fl_arena_take(&p->arena, rows * hp->n_experts_used, sizeof(float));
-  t->moe_gu = fl_arena_take(&p->arena, rows * hp->n_experts_used, 2 * hp->n_ff_expert * sizeof(float));
+  t->moe_gu =
+      fl_arena_take(&p->arena, rows * hp->n_experts_used, 2 * hp->n_ff_expert * sizeof(float));
   t->dense_y = fl_arena_take(&p->arena, rows * hp->d_model, sizeof(float));
   t->moe_y = fl_arena_take(&p->arena, rows * hp->d_model, sizeof(float));
 }
@@ -121,7 +122,8 @@ static void sort_rows(fl_pass *p, const moe *c) {
 static void gather(fl_pass *p, const moe *c, const float *from) {
   size_t first = p->moe.first[c->e], n = p->moe.first[c->e + 1] - first;
   for (size_t i = 0; i < n; i++)
-    memcpy(p->moe.xe + i * c->d, from + p->moe.order[first + i] / c->used * c->d, c->d * sizeof(float));
+    memcpy(p->moe.xe + i * c->d, from + p->moe.order[first + i] / c->used * c->d,
+           c->d * sizeof(float));
 }
 
 static void glu_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
@@ -153,8 +155,8 @@ void fl_moe_fwd(fl_pass *p, size_t layer, fl_tape *t) {
     size_t first = p->moe.first[c.e], n = p->moe.first[c.e + 1] - first;
     if (n == 0) continue;
     gather(p, &c, p->moe.in);
-    fl_proj_forward(&c.w->gate_up[c.e], p->team, c.t->moe_gu + first * 2 * c.ff, 2 * c.ff, p->moe.xe,
-                    c.d, n, p->scratch);
+    fl_proj_forward(&c.w->gate_up[c.e], p->team, c.t->moe_gu + first * 2 * c.ff, 2 * c.ff,
+                    p->moe.xe, c.d, n, p->scratch);
     fl_pass_rows(p, glu_rows, &c, n, 4 * c.ff);
     fl_proj_forward(&c.w->down[c.e], p->team, p->moe.ye, c.d, p->moe.h, c.ff, n, p->scratch);
     fl_pass_rows(p, scatter_rows, &c, n, 2 * c.d);
@@ -220,7 +222,8 @@ void fl_moe_bwd(fl_pass *p, size_t layer, const fl_tape *t, const float *dy) {
     fl_proj_backward(&c.w->down[c.e], p->team, p->moe.ye, c.ff, p->moe.xe, c.d, n, p->scratch);
     fl_pass_rows(p, glu_rows, &c, n, 4 * c.ff);
     fl_pass_rows(p, expert_bwd_rows, &c, n, 8 * c.ff);
-    fl_proj_backward(&c.w->gate_up[c.e], p->team, p->moe.xe, c.d, p->moe.dgu, 2 * c.ff, n, p->scratch);
+    fl_proj_backward(&c.w->gate_up[c.e], p->team, p->moe.xe, c.d, p->moe.dgu, 2 * c.ff, n,
+                     p->scratch);
     fl_pass_rows(p, scatter_bwd_rows, &c, n, 2 * c.d);
   }
   fl_pass_rows(p, route_bwd_rows, &c, p->n_rows, 4 * c.n_experts);

@@ -34,7 +34,8 @@ static void input_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
     float *row = p->ple_in + r * c->width, *tab = p->ple_a + r * c->n;
     const char *src = (const char *)e->data + (size_t)p->row_token[r] * row_bytes;
     fl_scale(k, row, 1.0f / sqrtf((float)hp->d_model), c->width);
-    fl_rmsnorm(k, row, row, p->model->weights.ple_norm, hp->n_layers, c->n, c->n, c->n, hp->rms_eps);
+    fl_rmsnorm(k, row, row, p->model->weights.ple_norm, hp->n_layers, c->n, c->n, c->n,
+               hp->rms_eps);
     for (size_t l = 0; l < hp->n_layers; l++) {
       d->dequantise(tab, src + l * layer_bytes, c->n);
       fl_axpy(k, row + l * c->n, sqrtf((float)c->n), tab, c->n);
@@ -54,8 +55,8 @@ void fl_ple_inputs(fl_pass *p) {
 static void gate_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   const ple *c = ctx;
   for (size_t r = first; r < end; r++)
-    fl_glu(p->model->kern, p->ple_a + r * c->n, c->g + r * c->n, p->ple_in + r * c->width + c->at, c->n,
-           p->model->hp.act);
+    fl_glu(p->model->kern, p->ple_a + r * c->n, c->g + r * c->n, p->ple_in + r * c->width + c->at,
+           c->n, p->model->hp.act);
 }
 
 static void add_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {

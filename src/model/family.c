@@ -87,7 +87,8 @@ static int read_yarn(yarn *y, const fl_gguf *g, const fl_hparams *hp, fl_err *er
   if (y->ext < 0) y->ext = 1; /* how a file says "the usual" */
   if (!(y->beta_slow > 0) || !(y->beta_fast >= y->beta_slow) || !(y->beta_fast < 1e6) ||
       !(y->attn > 0 && y->attn < 1e3) || !(y->ext <= 1))
-    return fl_fail(err, FL_EINPUT, "%s: rope.scaling: betas %g and %g, factors %g and %g make no sense",
+    return fl_fail(err, FL_EINPUT,
+                   "%s: rope.scaling: betas %g and %g, factors %g and %g make no sense",
                    fl_gguf_path(g), y->beta_fast, y->beta_slow, y->ext, y->attn);
   return FL_OK;
 }
@@ -109,15 +110,16 @@ static int apply_factors(fl_rope_hparams *r, const fl_gguf *g, fl_err *err) {
   return FL_OK;
 }
 
-int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, double base, size_t dim,
-                 bool scaled, fl_err *err) {
+int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, double base,
+                 size_t dim, bool scaled, fl_err *err) {
   char buf[256];
   fl_str type = { "", 0 };
   yarn y = { .factor = 1, .n_orig = (double)hp->n_ctx, .beta_fast = 32, .beta_slow = 1, .ext = 1,
              .attn = 1 };
   int rc;
   if (dim % 2 != 0)
-    return fl_fail(err, FL_EINPUT, "%s: the rotary size %zu is odd; download or convert the file again",
+    return fl_fail(err, FL_EINPUT,
+                   "%s: the rotary size %zu is odd; download or convert the file again",
                    fl_gguf_path(g), dim);
   r->half = dim / 2;
   r->mscale = 1;
@@ -130,14 +132,16 @@ int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, dou
   fl_meta_f64(g, hp, "rope.scaling.factor", &y.factor);
   fl_meta_f64(g, hp, "rope.scaling.original_context_length", &y.n_orig);
   if (!(y.factor > 0) || !isfinite(y.factor) || !(y.n_orig >= 1))
-    return fl_fail(err, FL_EINPUT, "%s: rope.scaling.factor %g is no scale", fl_gguf_path(g), y.factor);
+    return fl_fail(err, FL_EINPUT, "%s: rope.scaling.factor %g is no scale", fl_gguf_path(g),
+                   y.factor);
   if (type.len == 6 && memcmp(type.data, "linear", 6) == 0) {
     for (size_t i = 0; i < r->half; i++) r->inv_freq[i] /= y.factor;
   } else if (type.len == 4 && memcmp(type.data, "yarn", 4) == 0) {
     if ((rc = read_yarn(&y, g, hp, err)) < 0) return rc;
     yarn_scale(r, base, dim, &y);
   } else if (type.len != 0 && !(type.len == 4 && memcmp(type.data, "none", 4) == 0)) {
-    return fl_fail(err, FL_EINPUT, "%s: rope scaling \"%.*s\" is not supported; linear and yarn are",
+    return fl_fail(err, FL_EINPUT,
+                   "%s: rope scaling \"%.*s\" is not supported; linear and yarn are",
                    fl_gguf_path(g), (int)type.len, type.data);
   }
   return apply_factors(r, g, err);

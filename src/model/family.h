@@ -37,8 +37,8 @@ bool fl_meta_f64(const fl_gguf *g, const fl_hparams *hp, const char *key, double
 bool fl_meta_per_layer(const fl_gguf *g, const fl_hparams *hp, const char *key, double *out);
 /* inv_freq[i] = base^(-2i/dim), i < dim/2; with `scaled` then by the file's rope metadata (linear,
  * yarn) and its factors tensor rope_freqs.weight (llama3, gemma4's proportional rotary). */
-int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, double base, size_t dim,
-                 bool scaled, fl_err *err);
+int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, double base,
+                 size_t dim, bool scaled, fl_err *err);
 /* expert_count, expert_used_count, expert_feed_forward_length, checked. */
 int fl_experts_read(fl_hparams *hp, const fl_gguf *g, fl_err *err);
 

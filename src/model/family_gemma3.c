@@ -15,7 +15,8 @@ static int read_gemma3(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   fl_meta_f64(g, hp, "rope.freq_base", &base);
   fl_meta_f64(g, hp, "rope.freq_base_swa", &base_local);
   if (window < 1 || !(base > 1) || !(base_local > 1))
-    return fl_fail(err, FL_EINPUT, "%s: a sliding window of %llu rows or rotary base %g makes no sense",
+    return fl_fail(err, FL_EINPUT,
+                   "%s: a sliding window of %llu rows or rotary base %g makes no sense",
                    fl_gguf_path(g), (unsigned long long)window, base);
   for (size_t i = 0; i < hp->n_layers; i++) {
     bool full = i % PATTERN == PATTERN - 1;

@@ -14,8 +14,10 @@ static int layer_kinds(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
       !fl_meta_u64(g, hp, "attention.sliding_window", &window) || window < 1 ||
       !fl_meta_u64(g, hp, "attention.key_length", &hd_full) ||
       !fl_meta_u64(g, hp, "attention.key_length_swa", &hd_swa) || hd_full > 512 || hd_swa > 512)
-    return fl_fail(err, FL_EINPUT, "%s: the metadata lack the sliding window's pattern, size or head "
-                   "sizes", fl_gguf_path(g));
+    return fl_fail(err, FL_EINPUT,
+                   "%s: the metadata lack the sliding window's pattern, size or head "
+                   "sizes",
+                   fl_gguf_path(g));
   for (size_t i = 0; i < hp->n_layers; i++) {
     fl_layer_hparams *l = &hp->layer[i];
     bool swa = sliding[i] != 0;
@@ -72,8 +74,10 @@ static int read_gemma4(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   fl_meta_u64(g, hp, "rope.dimension_count", &rot);
   fl_meta_u64(g, hp, "rope.dimension_count_swa", &rot_swa);
   if (ple > 65536 || !(cap >= 0) || !(base > 1) || !(base_swa > 1) || rot > 512 || rot_swa > 512)
-    return fl_fail(err, FL_EINPUT, "%s: per-layer width %llu, soft cap %g, rotary bases %g and %g or "
-                   "sizes make no sense", fl_gguf_path(g), (unsigned long long)ple, cap, base, base_swa);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: per-layer width %llu, soft cap %g, rotary bases %g and %g or "
+                   "sizes make no sense",
+                   fl_gguf_path(g), (unsigned long long)ple, cap, base, base_swa);
   hp->n_embd_per_layer = (size_t)ple;
   hp->logit_softcap = (float)cap;
   hp->act = FL_ACT_GELU_TANH;

@@ -1,5 +1,5 @@
-/* family_llama.c - Llama and SmolLM2: rotary pairs are neighbours (2i, 2i + 1), as the file's q and k
- * rows are permuted for it. */
+/* family_llama.c - Llama and SmolLM2: rotary pairs are neighbours (2i, 2i + 1), as the file's q and
+ * k rows are permuted for it. */
 #include "model/family.h"
 
 static int read_llama(fl_hparams *hp, const fl_gguf *g, fl_err *err) {

@@ -56,7 +56,8 @@ static void take_token(gen *g, live *l, const float *logits) {
   fl_stream *s = &g->streams[l->stream];
   const fl_model *m = fl_pass_model(g->pass);
   const fl_generate_hooks *h = g->hooks;
-  int32_t token = fl_sampler_pick(g->sampler, logits, &s->sampling, s->out.data, s->out.len, &s->rng);
+  int32_t token =
+      fl_sampler_pick(g->sampler, logits, &s->sampling, s->out.data, s->out.len, &s->rng);
   if (h != NULL && h->on_row != NULL) h->on_row(h->ctx, l->stream, s->out.len, logits, token);
   if (fl_chat_stops(fl_model_template(m), fl_model_tokenizer(m), token)) {
     s->stop = FL_STOP_END;

@@ -31,8 +31,8 @@ typedef struct fl_stream {
 
 typedef struct fl_generate_hooks {
   void *ctx;
-  /* Sees each row that decides a token, as the model gave it: logits [n_vocab] of stream i, the token
-   * taken, its index in the answer (0..; the stopping end token included). May be NULL. */
+  /* Sees each row that decides a token, as the model gave it: logits [n_vocab] of stream i, the
+   * token taken, its index in the answer (0..; the stopping end token included). May be NULL. */
   void (*on_row)(void *ctx, size_t i, size_t index, const float *logits, int32_t token);
   /* After a token was committed; returning true ends the stream (FL_STOP_CALLER). May be NULL. */
   bool (*on_token)(void *ctx, size_t i, int32_t token);
@@ -41,9 +41,9 @@ typedef struct fl_generate_hooks {
 } fl_generate_hooks;
 
 /* Prompts are run (packed into slices of the pass's max_rows), then tokens are decoded together
- * until every stream stopped. Stops at the model's template end and at end-of-generation ids; a full
- * context ends a stream as max_new does (a prompt that does not fit is an error). The
- * last committed token of a stream may not be in its sequence (it needs no row). The pass needs
+ * until every stream stopped. Stops at the model's template end and at end-of-generation ids; a
+ * full context ends a stream as max_new does (a prompt that does not fit is an error). The last
+ * committed token of a stream may not be in its sequence (it needs no row). The pass needs
  * max_spans >= n; hooks may be NULL. */
 int fl_generate(fl_pass *p, fl_stream *streams, size_t n, const fl_generate_hooks *hooks,
                 fl_err *err);

@@ -10,14 +10,15 @@
 /* Upper bounds keep every later size product far from overflow and refuse nonsense by name. */
 enum { MAX_DIM = 1 << 20, MAX_HEADS = 4096, MAX_HEAD_DIM = 512 };
 
-static int need_u64(const fl_gguf *g, const fl_hparams *hp, const char *key, uint64_t lo, uint64_t hi,
-                    size_t *out, fl_err *err) {
+static int need_u64(const fl_gguf *g, const fl_hparams *hp, const char *key, uint64_t lo,
+                    uint64_t hi, size_t *out, fl_err *err) {
   uint64_t v;
   if (!fl_meta_u64(g, hp, key, &v))
     return fl_fail(err, FL_EINPUT, "%s: the metadata lack %s.%s", fl_gguf_path(g), hp->arch, key);
   if (v < lo || v > hi)
-    return fl_fail(err, FL_EINPUT, "%s: %s.%s is %llu, outside %llu..%llu", fl_gguf_path(g), hp->arch,
-                   key, (unsigned long long)v, (unsigned long long)lo, (unsigned long long)hi);
+    return fl_fail(err, FL_EINPUT, "%s: %s.%s is %llu, outside %llu..%llu", fl_gguf_path(g),
+                   hp->arch, key, (unsigned long long)v, (unsigned long long)lo,
+                   (unsigned long long)hi);
   *out = (size_t)v;
   return FL_OK;
 }
@@ -25,12 +26,12 @@ static int need_u64(const fl_gguf *g, const fl_hparams *hp, const char *key, uin
 static int per_layer(const fl_gguf *g, const fl_hparams *hp, const char *key, double lo, double hi,
                      double *out, fl_err *err) {
   if (!fl_meta_per_layer(g, hp, key, out))
-    return fl_fail(err, FL_EINPUT, "%s: the metadata lack a usable %s.%s", fl_gguf_path(g), hp->arch,
-                   key);
+    return fl_fail(err, FL_EINPUT, "%s: the metadata lack a usable %s.%s", fl_gguf_path(g),
+                   hp->arch, key);
   for (size_t i = 0; i < hp->n_layers; i++)
     if (!(out[i] >= lo && out[i] <= hi) || out[i] != floor(out[i]))
-      return fl_fail(err, FL_EINPUT, "%s: %s.%s is %g for layer %zu, outside %g..%g", fl_gguf_path(g),
-                     hp->arch, key, out[i], i, lo, hi);
+      return fl_fail(err, FL_EINPUT, "%s: %s.%s is %g for layer %zu, outside %g..%g",
+                     fl_gguf_path(g), hp->arch, key, out[i], i, lo, hi);
   return FL_OK;
 }
 
@@ -80,9 +81,11 @@ static int read_common(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
     memcpy(hp->name, name.data, name.len < sizeof hp->name - 1 ? name.len : sizeof hp->name - 1);
   if ((rc = need_u64(g, hp, "block_count", 1, FL_MAX_LAYERS, &hp->n_layers, err)) < 0) return rc;
   if ((rc = need_u64(g, hp, "embedding_length", 8, MAX_DIM, &hp->d_model, err)) < 0) return rc;
-  if ((rc = need_u64(g, hp, "context_length", 1, (uint64_t)1 << 31, &hp->n_ctx, err)) < 0) return rc;
+  if ((rc = need_u64(g, hp, "context_length", 1, (uint64_t)1 << 31, &hp->n_ctx, err)) < 0)
+    return rc;
   if (!fl_meta_f64(g, hp, "attention.layer_norm_rms_epsilon", &eps) || !(eps > 0 && eps < 1))
-    return fl_fail(err, FL_EINPUT, "%s: %s.attention.layer_norm_rms_epsilon is missing or no epsilon",
+    return fl_fail(err, FL_EINPUT,
+                   "%s: %s.attention.layer_norm_rms_epsilon is missing or no epsilon",
                    fl_gguf_path(g), hp->arch);
   hp->rms_eps = (float)eps;
   hp->embed_scale = 1;
@@ -104,7 +107,8 @@ static int check_finite(const fl_hparams *hp, const fl_gguf *g, fl_err *err) {
     memcpy(name, key.data, key.len);
     name[key.len] = '\0';
     if (!fl_gguf_get_f64(g, name, &v))
-      return fl_fail(err, FL_EINPUT, "%s: %s is no finite number; download or convert the file again",
+      return fl_fail(err, FL_EINPUT,
+                     "%s: %s is no finite number; download or convert the file again",
                      fl_gguf_path(g), name);
   }
   return FL_OK;
@@ -135,8 +139,8 @@ int fl_hparams_read(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
                    fl_gguf_path(g), base, (unsigned long long)rot);
       goto done;
     }
-    rc = fl_rope_init(&hp->rope[0], g, hp, base, rot != 0 ? (size_t)rot : hp->layer[0].head_dim, true,
-                      err);
+    rc = fl_rope_init(&hp->rope[0], g, hp, base, rot != 0 ? (size_t)rot : hp->layer[0].head_dim,
+                      true, err);
     if (rc < 0) goto done;
   }
   rc = check_layers(hp, g, err);

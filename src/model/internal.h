@@ -111,7 +111,8 @@ struct fl_pass {
   float *dgu;              /* [max_rows, 2 * wide.ff] */
   float *dk, *dv;          /* [rows of all sequences, wide.kv] */
   size_t *kv_first;        /* [max_spans] a span's first row in them */
-  float *dk_acc[FL_ACCUMULATED], *dv_acc[FL_ACCUMULATED]; /* for layers whose rows later layers use */
+  float *dk_acc[FL_ACCUMULATED]; /* for layers whose rows later layers use */
+  float *dv_acc[FL_ACCUMULATED];
   int32_t acc_of[FL_ACCUMULATED]; /* those layers; -1 */
 
   /* Spans behind loose rows: their pages, a layer at a time (pages.c). */

@@ -1,8 +1,8 @@
 /* kv.c - pages, pools and sequences.
  *
- * Invariants: (1) a page with more than one reference is never written; (2) every row of a page that
- * lies past the rows of all its sequences is finite (zero or stale), so that a masked row adds an
- * exact zero; (3) a sequence holds pages for at least its rows.
+ * Invariants: (1) a page with more than one reference is never written; (2) every row of a page
+ * that lies past the rows of all its sequences is finite (zero or stale), so that a masked row adds
+ * an exact zero; (3) a sequence holds pages for at least its rows.
  */
 #include "model/kv.h"
 
@@ -103,7 +103,8 @@ const fl_kv_layer *fl_kv_layer_at(const fl_kv_pool *p, size_t layer) {
   return &p->layer[layer];
 }
 
-/* A page with one reference, a copy of `like` or zeroed; NULL when the limit or memory is reached. */
+/* A page with one reference, a copy of `like` or zeroed; NULL when the limit or memory is
+ * reached. */
 static page *page_take(fl_kv_pool *p, const page *like) {
   page *g = p->free_list;
   if (p->max_bytes != 0 && (p->n_used + 1) * p->page_bytes > p->max_bytes) return NULL;

@@ -1,10 +1,10 @@
 /* kv.h - key/value rows of sequences, in pages that sequences share.
  *
  * A page holds FL_KV_ROWS consecutive rows of every layer that owns K/V (layout: attention.h). A
- * sequence is a list of pages; page i holds rows [i*FL_KV_ROWS, (i+1)*FL_KV_ROWS). Pages are counted
- * references: a fork shares all whole pages with its origin and copies the last partial one, so the
- * chunk's rows are held once for bot A, bot B and every conversation of a group. A page that is
- * shared is never written.
+ * sequence is a list of pages; page i holds rows [i*FL_KV_ROWS, (i+1)*FL_KV_ROWS). Pages are
+ * counted references: a fork shares all whole pages with its origin and copies the last partial
+ * one, so the chunk's rows are held once for bot A, bot B and every conversation of a group. A page
+ * that is shared is never written.
  *
  * The position of a row is its index in the sequence, until fl_seq_place says where the rows that
  * follow stand: composed cartridges may share positions. Attention goes by index: every row sees

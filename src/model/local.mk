@@ -4,7 +4,8 @@ src_libflmodel_a_SOURCES = \
 	src/model/block_moe.c src/model/block_ple.c \
 	src/model/family.c src/model/family.h \
 	src/model/family_gemma3.c src/model/family_gemma4.c \
-	src/model/family_llama.c src/model/family_qwen2.c src/model/family_qwen3.c src/model/family_qwen3moe.c \
+	src/model/family_llama.c src/model/family_qwen2.c src/model/family_qwen3.c \
+	src/model/family_qwen3moe.c \
 	src/model/generate.c src/model/generate.h \
 	src/model/hparams.c src/model/hparams.h \
 	src/model/internal.h \

@@ -41,8 +41,8 @@ int fl_model_open(fl_model **out, const char *path, const fl_model_options *opt,
   if ((rc = fl_hparams_read(&m->hp, m->gguf, err)) < 0) goto done;
   if ((rc = fl_tokenizer_open(&m->tok, m->gguf, err)) < 0) goto done;
   if ((rc = check_vocab(m, err)) < 0) goto done;
-  rc = fl_weights_load(&m->weights, m->gguf, &m->hp, m->kern, opt != NULL && opt->pack_experts, team,
-                       err);
+  rc = fl_weights_load(&m->weights, m->gguf, &m->hp, m->kern, opt != NULL && opt->pack_experts,
+                       team, err);
   if (rc < 0) goto done;
   m->tpl = opt != NULL && opt->force_template != FL_TEMPLATE_NONE
              ? opt->force_template : fl_template_detect(m->gguf, m->tok);

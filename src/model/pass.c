@@ -1,7 +1,7 @@
 /* pass.c - the workspace of a pass and the loop over layers.
  *
- * Memory: one arena, laid out by carve(), which runs twice: once to measure, once to hand out. After
- * fl_pass_new nothing but page reservation allocates.
+ * Memory: one arena, laid out by carve(), which runs twice: once to measure, once to hand out.
+ * After fl_pass_new nothing but page reservation allocates.
  */
 #include <assert.h>
 #include <string.h>
@@ -189,8 +189,10 @@ int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_o
   n_bytes = p->arena.used;
   if (fl_arena_init(&p->arena, n_bytes) < 0) {
     fl_free(p);
-    return fl_fail(err, FL_ENOMEM, "out of memory: a pass of %zu rows needs %zu MiB; use fewer rows "
-                   "or --checkpoint", opt->max_rows, n_bytes >> 20);
+    return fl_fail(err, FL_ENOMEM,
+                   "out of memory: a pass of %zu rows needs %zu MiB; use fewer rows "
+                   "or --checkpoint",
+                   opt->max_rows, n_bytes >> 20);
   }
   carve(p);
   *out = p;
@@ -275,7 +277,8 @@ static int check_spans(const fl_pass *p, const fl_span *spans, size_t n_spans, f
   size_t rows = 0;
   int rc;
   if (n_spans > p->opt.max_spans)
-    return fl_fail(err, FL_EFULL, "%zu sequences in a pass made for %zu", n_spans, p->opt.max_spans);
+    return fl_fail(err, FL_EFULL, "%zu sequences in a pass made for %zu", n_spans,
+                   p->opt.max_spans);
   for (size_t i = 0; i < n_spans; i++) {
     if ((rc = check_span(p, &spans[i], err)) < 0) return rc;
     assert((spans[i].seq == NULL) == (spans[0].seq == NULL) && (spans[i].seq || p->opt.record));

@@ -82,9 +82,10 @@ void fl_pass_hidden(fl_pass *p, const size_t *rows, size_t n, float *out);
 void fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
                   float scale, double *losses);
 
-/* Where the gradient of a span's prefix rows goes: consecutive parts from row 0 on. The first `skip`
- * rows of a part get none (frozen). dk[layer], dv[layer]: [n_rows - skip, kv_heads, head_dim], += ;
- * NULL for layers without rows of their own, or dk == NULL for a part that is not trained. */
+/* Where the gradient of a span's prefix rows goes: consecutive parts from row 0 on. The first
+ * `skip` rows of a part get none (frozen). dk[layer], dv[layer]: [n_rows - skip, kv_heads,
+ * head_dim], += ; NULL for layers without rows of their own, or dk == NULL for a part that is not
+ * trained. */
 typedef struct fl_grad_part {
   size_t n_rows, skip;
   float *const *dk;

@@ -65,7 +65,8 @@ static void penalise_repeats(float *logits, const fl_sampling *p, const int32_t 
   }
 }
 
-/* logit -= presence + frequency * count, as in OpenAI's interface. Counts stand where weights will. */
+/* logit -= presence + frequency * count, as in OpenAI's interface. Counts stand where weights
+ * will. */
 static void penalise_counts(fl_sampler *s, float *logits, const fl_sampling *p,
                             const int32_t *recent, size_t n) {
   float *count = s->weight;
@@ -161,8 +162,8 @@ static size_t cut(list *l, const fl_sampling *p, double all, double *sum) {
   return keep;
 }
 
-int32_t fl_sampler_pick(fl_sampler *s, const float *logits, const fl_sampling *p, const int32_t *recent,
-                        size_t n_recent, fl_rng *rng) {
+int32_t fl_sampler_pick(fl_sampler *s, const float *logits, const fl_sampling *p,
+                        const int32_t *recent, size_t n_recent, fl_rng *rng) {
   list l;
   double sum, at, cum = 0;
   size_t n = SIZE_MAX, i = 0;

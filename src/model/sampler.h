@@ -1,6 +1,6 @@
-/* sampler.h - from logits to a token. Order: biases and penalties, temperature, top-k, top-p, min-p,
- * one draw. Temperature 0 is greedy (ties: lowest id). A draw consumes exactly one number of the
- * stream per committed token. */
+/* sampler.h - from logits to a token. Order: biases and penalties, temperature, top-k, top-p,
+ * min-p, one draw. Temperature 0 is greedy (ties: lowest id). A draw consumes exactly one number of
+ * the stream per committed token. */
 #ifndef FL_MODEL_SAMPLER_H
 #define FL_MODEL_SAMPLER_H
 
@@ -35,7 +35,7 @@ typedef struct fl_sampler fl_sampler; /* scratch for one vocabulary; not shared 
 int fl_sampler_new(fl_sampler **out, const fl_kernels *kern, size_t n_vocab, fl_err *err);
 void fl_sampler_free(fl_sampler *s);
 /* logits [n_vocab]. recent[n_recent]: the answer's tokens so far, for the penalties. */
-int32_t fl_sampler_pick(fl_sampler *s, const float *logits, const fl_sampling *p, const int32_t *recent,
-                        size_t n_recent, fl_rng *rng);
+int32_t fl_sampler_pick(fl_sampler *s, const float *logits, const fl_sampling *p,
+                        const int32_t *recent, size_t n_recent, fl_rng *rng);
 
 #endif

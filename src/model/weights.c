@@ -79,8 +79,9 @@ static int load_parts(const fl_loader *l, fl_proj *p, const fl_tensor_info *cons
       k++;
     } while (i + k < n_parts && t[i + k]->ggml_type == t[i]->ggml_type);
     const fl_dtype type = (fl_dtype)t[i]->ggml_type;
-    rc = pack ? fl_panels_pack(&p->w[p->n], l->kern, l->team, type, data, n_out + i, k, n_in, l->err)
-              : fl_panels_borrow(&p->w[p->n], l->kern, type, data, n_out + i, k, n_in, l->err);
+    fl_panels **w = &p->w[p->n];
+    rc = pack ? fl_panels_pack(w, l->kern, l->team, type, data, n_out + i, k, n_in, l->err)
+              : fl_panels_borrow(w, l->kern, type, data, n_out + i, k, n_in, l->err);
     if (rc < 0) return rc;
     l->w->bytes += fl_panels_bytes(p->w[p->n]);
     p->n++;
@@ -144,8 +145,10 @@ static int load_attention(const fl_loader *l, fl_layer_weights *w, int i) {
   size_t n_out[3] = { nq, nkv, nkv }, n_parts = h->kv_from != i ? 1 : h->v_from_k ? 2 : 3;
   int rc;
   if ((rc = fl_load_vector(l, &w->attn_norm, "attn_norm.weight", i, d, false)) < 0) return rc;
-  if ((rc = fl_load_vector(l, &w->q_norm, "attn_q_norm.weight", i, h->head_dim, true)) < 0) return rc;
-  if ((rc = fl_load_vector(l, &w->k_norm, "attn_k_norm.weight", i, h->head_dim, true)) < 0) return rc;
+  rc = fl_load_vector(l, &w->q_norm, "attn_q_norm.weight", i, h->head_dim, true);
+  if (rc < 0) return rc;
+  rc = fl_load_vector(l, &w->k_norm, "attn_k_norm.weight", i, h->head_dim, true);
+  if (rc < 0) return rc;
   rc = fl_load_vector(l, &w->post_attn_norm, "post_attention_norm.weight", i, d, true);
   if (rc < 0) return rc;
   if ((rc = fl_load_proj(l, &w->qkv, qkv, i, n_out, n_parts, d)) < 0) return rc;
@@ -191,8 +194,8 @@ static int load_ends(const fl_loader *l) {
 
 int fl_weights_load(fl_weights *w, const fl_gguf *g, const fl_hparams *hp, const fl_kernels *kern,
                     bool pack_experts, fl_team *team, fl_err *err) {
-  fl_loader l = { .g = g, .hp = hp, .kern = kern, .pack_experts = pack_experts, .team = team, .w = w,
-                  .err = err };
+  fl_loader l = { .g = g, .hp = hp, .kern = kern, .pack_experts = pack_experts, .team = team,
+                  .w = w, .err = err };
   int rc;
   memset(w, 0, sizeof *w);
   w->n_layers = hp->n_layers;

@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "model/loader.h"
 
-/* The matrix of one expert inside a fused tensor [n_experts, n_out, n_in], as a tensor of its own. */
+/* The matrix of one expert inside a fused tensor [n_experts, n_out, n_in], as a tensor of its
+ * own. */
 static int slice_expert(const fl_loader *l, const fl_tensor_info *t, size_t expert, size_t n_out,
                         size_t n_in, fl_tensor_info *out) {
   const fl_dtype_traits *d = fl_dtype_get(t->ggml_type);
@@ -69,8 +70,10 @@ static int load_moe(const fl_loader *l, fl_layer_weights *w, int i) {
     return rc;
   if (l->hp->layer[i].n_ff != 0 && (m->router_scale == NULL || m->pre_norm == NULL ||
       m->post_norm == NULL || m->dense_post_norm == NULL || w->post_ffn_norm == NULL))
-    return fl_fail(l->err, FL_EINPUT, "%s: layer %d has experts beside a dense part but lacks a norm "
-                   "of theirs", fl_gguf_path(l->g), i);
+    return fl_fail(l->err, FL_EINPUT,
+                   "%s: layer %d has experts beside a dense part but lacks a norm "
+                   "of theirs",
+                   fl_gguf_path(l->g), i);
   /* The router's input scale comes with 1/sqrt(d): folded in once. */
   for (size_t j = 0; m->router_scale != NULL && j < d; j++)
     m->router_scale[j] /= sqrtf((float)d);
@@ -112,8 +115,10 @@ int fl_weights_load_ple_input(const fl_loader *l) {
   if (t == NULL || fl_dtype_get(t->ggml_type) == NULL || t->dim[0] != width ||
       t->dim[1] != l->hp->n_vocab || t->dim[2] != 1 ||
       l->hp->n_embd_per_layer % fl_dtype_get(t->ggml_type)->block != 0)
-    return fl_fail(l->err, FL_EINPUT, "%s: per_layer_token_embd.weight is missing or no [%zu, %zu] of "
-                   "a supported type", fl_gguf_path(l->g), l->hp->n_vocab, width);
+    return fl_fail(l->err, FL_EINPUT,
+                   "%s: per_layer_token_embd.weight is missing or no [%zu, %zu] of "
+                   "a supported type",
+                   fl_gguf_path(l->g), l->hp->n_vocab, width);
   l->w->ple_embd = t;
   if ((rc = fl_load_proj(l, &l->w->ple_proj, proj, -1, &width, 1, l->hp->d_model)) < 0) return rc;
   return fl_load_vector(l, &l->w->ple_norm, "per_layer_proj_norm.weight", -1,

@@ -95,9 +95,10 @@ static int prepare(fl_engine *e, fl_job *j, fl_err *err) {
 static int check_context(const fl_engine *e, const fl_job *j, fl_err *err) {
   size_t used = j->prefix->rows + j->prompt.len;
   if (used + 1 <= e->opt.ctx) return FL_OK;
-  return fl_fail(err, FL_EINPUT, "the conversation has %zu tokens behind %zu rows of documents, which "
-                 "leaves no room for an answer in a context of %zu; shorten it", j->prompt.len,
-                 j->prefix->rows, e->opt.ctx);
+  return fl_fail(err, FL_EINPUT,
+                 "the conversation has %zu tokens behind %zu rows of documents, which "
+                 "leaves no room for an answer in a context of %zu; shorten it",
+                 j->prompt.len, j->prefix->rows, e->opt.ctx);
 }
 
 static int open_slot(fl_engine *e, fl_job *j, fl_err *err) {

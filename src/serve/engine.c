@@ -370,7 +370,8 @@ static int embed_ids(const fl_engine *e, const char *text, size_t len, fl_ids *i
                  : fl_tokenize(fl_model_tokenizer(e->model), ids, b.data, b.len, FL_TOK_BOS, err);
   fl_buf_release(&b);
   if (rc == FL_OK && ids->len > e->opt.ctx)
-    rc = fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
+    rc = fl_fail(err, FL_EINPUT,
+                 "the text has %zu tokens, the context has room for %zu; shorten it",
                  ids->len, e->opt.ctx);
   return rc;
 }

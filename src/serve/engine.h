@@ -46,7 +46,8 @@ void fl_engine_options_default(fl_engine_options *o);
  * log: events (`retrieve`, `request` is the edge's); may be NULL. Starts the thread. */
 int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *team,
                     const fl_engine_options *o, fl_events *log, fl_err *err);
-/* Refuses new jobs, lets those in slots finish for up to grace_s seconds, cancels the rest, joins. */
+/* Refuses new jobs, lets those in slots finish for up to grace_s seconds, cancels the rest,
+ * joins. */
 void fl_engine_stop(fl_engine *e, double grace_s);
 
 typedef enum fl_rag_mode { FL_RAG_AUTO, FL_RAG_NONE, FL_RAG_NAMED } fl_rag_mode;
@@ -127,14 +128,14 @@ int fl_engine_submit(fl_engine *e, const fl_job_request *r, const fl_job_sink *s
 void fl_job_cancel(fl_job *j);  /* any thread; noticed within a step, inside prefill too */
 void fl_job_release(fl_job *j); /* after on_end, or right after cancel */
 
-/* The embedding of a text by the recipe of the retrieval, of length 1, not centred (the centre moves
- * with the fleet). Blocks until the engine thread made it. out [d_model]. FL_EFULL, FL_EINPUT (too
- * long), FL_EBUSY as for submit. */
+/* The embedding of a text by the recipe of the retrieval, of length 1, not centred (the centre
+ * moves with the fleet). Blocks until the engine thread made it. out [d_model]. FL_EFULL, FL_EINPUT
+ * (too long), FL_EBUSY as for submit. */
 int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size_t *n_tokens,
                     fl_err *err);
 
-/* Appends the members of a retrieve event from "query" on, without braces. FL_ENOENT: no fleet, or no
- * index in it. Otherwise as fl_engine_embed. */
+/* Appends the members of a retrieve event from "query" on, without braces. FL_ENOENT: no fleet, or
+ * no index in it. Otherwise as fl_engine_embed. */
 int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out, fl_err *err);
 
 /* A snapshot for /health and /metrics. */

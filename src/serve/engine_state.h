@@ -9,9 +9,10 @@
  *              |  (READING, while its rows come from a file, before PREFILL: `ready` is false)
  *              +-- cancelled, refused, failed: fl_job_finish from anywhere --+
  *
- * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a job's
- * request is constant after submission; everything else belongs to the engine's thread. The fleet is
- * used under `fleet_mu`, because submit looks names up in it. Lock order: fleet_mu, then mu.
+ * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a
+ * job's request is constant after submission; everything else belongs to the engine's thread. The
+ * fleet is used under `fleet_mu`, because submit looks names up in it. Lock order: fleet_mu, then
+ * mu.
  */
 #ifndef FL_SERVE_ENGINE_STATE_H
 #define FL_SERVE_ENGINE_STATE_H
@@ -150,8 +151,8 @@ int fl_job_new(fl_job **out, fl_engine *e, const fl_job_request *r, const fl_job
 void fl_job_unref(fl_job *j);
 void fl_mailbox_unref(fl_mailbox *b);
 void fl_mailbox_wake(fl_mailbox *b); /* any thread: the engine has something to look at */
-/* Ends a job wherever it is: gives slot and prefix back, remembers the answer, tells the sink, drops
- * the engine's reference. text: the sentence with code < 0. */
+/* Ends a job wherever it is: gives slot and prefix back, remembers the answer, tells the sink,
+ * drops the engine's reference. text: the sentence with code < 0. */
 void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string, int code,
                    const char *text);
 

@@ -90,7 +90,8 @@ static int find_named(fl_selection *out, fl_engine *e, const fl_job_request *r, 
     return fl_fail(err, FL_ENOENT, "%s: there is no such document, this server has no fleet",
                    r->docs[0]);
   if (r->n_docs > FL_PREFIX_DOCS)
-    return fl_fail(err, FL_EINPUT, "%zu documents named; %d are possible", r->n_docs, FL_PREFIX_DOCS);
+    return fl_fail(err, FL_EINPUT, "%zu documents named; %d are possible", r->n_docs,
+                   FL_PREFIX_DOCS);
   pthread_mutex_lock(&e->fleet_mu);
   for (size_t i = 0; rc == FL_OK && i < r->n_docs; i++) {
     size_t at;
@@ -126,8 +127,10 @@ static int check_prompt(const fl_engine *e, const fl_request *q, fl_err *err) {
   const fl_render c = { .msgs = q->msgs, .n_msgs = q->n_msgs, .thinking = q->thinking };
   int rc = fl_render_ids(&e->renderer, &c, &ids, err);
   if (rc == FL_OK && ids.len + 1 > e->opt.ctx)
-    rc = fl_fail(err, FL_EINPUT, "the conversation has %zu tokens, which leaves no room for an answer "
-                 "in a context of %zu; shorten it", ids.len, e->opt.ctx);
+    rc = fl_fail(err, FL_EINPUT,
+                 "the conversation has %zu tokens, which leaves no room for an answer "
+                 "in a context of %zu; shorten it",
+                 ids.len, e->opt.ctx);
   fl_ids_release(&ids);
   return rc;
 }

@@ -75,7 +75,8 @@ fl_prefix *fl_prefix_find(fl_prefixes *p, const fl_selection *s, const char *pri
                           uint64_t generation);
 /* Composes the selection from the fleet as it is now (pages must be free), or finds that an older
  * composition has the same rows. */
-int fl_prefix_make(fl_prefix **out, fl_prefixes *p, fl_fleet *f, const fl_selection *s, fl_err *err);
+int fl_prefix_make(fl_prefix **out, fl_prefixes *p, fl_fleet *f, const fl_selection *s,
+                   fl_err *err);
 void fl_prefix_hold(fl_prefixes *p, fl_prefix *x);
 void fl_prefix_drop(fl_prefix *x);
 /* Frees the longest unused one that nobody holds, not `keep`; false when there is none. */

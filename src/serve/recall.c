@@ -1,5 +1,5 @@
-/* recall.c - what a restart learns from the spilled conversations: whose documents they stand behind,
- * and the ids of the answers in them. */
+/* recall.c - what a restart learns from the spilled conversations: whose documents they stand
+ * behind, and the ids of the answers in them. */
 #include <string.h>
 
 #include "base/mem.h"

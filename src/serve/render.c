@@ -21,7 +21,8 @@ static int find_opener(const fl_renderer *r, bool thinking, fl_ids *out, fl_err 
     while (at > 0 && ids.data[at - 1] != ids.data[0]) at--;
     if (at > 1) fl_ids_append(out, ids.data + at - 1, ids.len - at + 1);
   }
-  if (rc == FL_OK && out->oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory for a chat template");
+  if (rc == FL_OK && out->oom)
+    rc = fl_fail(err, FL_ENOMEM, "not enough memory for a chat template");
   fl_ids_release(&ids);
   return rc;
 }
@@ -41,8 +42,8 @@ void fl_renderer_release(fl_renderer *r) {
 
 /* --- turns --- */
 
-static int put_user(const fl_renderer *r, const fl_render *c, const fl_message *m, bool after_system,
-                    fl_ids *out, fl_err *err) {
+static int put_user(const fl_renderer *r, const fl_render *c, const fl_message *m,
+                    bool after_system, fl_ids *out, fl_err *err) {
   int rc = fl_chat_user(out, tpl(r), tok(r), m->text, m->len, after_system, c->thinking, err);
   if (rc == FL_OK) out->len -= r->opener[c->thinking].len; /* put where an answer follows */
   return rc;
@@ -75,7 +76,8 @@ static int put_later_system(const fl_renderer *r, const fl_message *m, fl_ids *o
 }
 
 /* Everything up to and including the first user's message when nothing stands before it. */
-static int put_opening(const fl_renderer *r, const fl_render *c, size_t n, fl_ids *out, fl_err *err) {
+static int put_opening(const fl_renderer *r, const fl_render *c, size_t n, fl_ids *out,
+                       fl_err *err) {
   int rc = fl_chat_render(out, tpl(r), tok(r), c->msgs, n, c->thinking, err);
   if (rc == FL_OK) out->len -= r->opener[c->thinking].len;
   return rc;

@@ -36,8 +36,8 @@ typedef struct fl_answers {
 void fl_answers_scope(char out[FL_SCOPE_TEXT], const char *print, uint32_t owner);
 int fl_answers_init(fl_answers *a, size_t max_entries, size_t max_tokens);
 void fl_answers_release(fl_answers *a);
-/* The answer `ids` with `text`, given behind `before` of the selection named `scope`. Lack of memory
- * loses the entry, no more. */
+/* The answer `ids` with `text`, given behind `before` of the selection named `scope`. Lack of
+ * memory loses the entry, no more. */
 void fl_answers_add(fl_answers *a, const char *scope, const fl_ids *before, const char *text,
                     size_t len, const int32_t *ids, size_t n);
 const fl_answer *fl_answers_find(fl_answers *a, const char *scope, const fl_ids *before,

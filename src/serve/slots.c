@@ -114,9 +114,10 @@ static bool evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot,
 }
 
 static int no_room(const fl_slots *s, size_t rows, fl_err *err) {
-  return fl_fail(err, FL_EFULL, "%zu rows do not fit into the memory for keys and values (%zu MiB); "
-                 "shorten the conversation or the answer, or give the server more", rows,
-                 s->max_pages * s->page_bytes >> 20);
+  return fl_fail(err, FL_EFULL,
+                 "%zu rows do not fit into the memory for keys and values (%zu MiB); "
+                 "shorten the conversation or the answer, or give the server more",
+                 rows, s->max_pages * s->page_bytes >> 20);
 }
 
 int fl_slots_make_room(fl_slots *s, size_t rows, const fl_prefix *keep, fl_err *err) {
@@ -226,8 +227,8 @@ static void read_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t 
     host->coming = n;
 }
 
-/* The host's rows are those of the prefix and of `common` tokens; more of them where they lie outside
- * the slots, and `ids` to match. */
+/* The host's rows are those of the prefix and of `common` tokens; more of them where they lie
+ * outside the slots, and `ids` to match. */
 static int bring_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t common,
                       fl_err *err) {
   if (s->spill != NULL) {
@@ -236,8 +237,9 @@ static int bring_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t 
   }
   fl_ids_reset(&host->ids);
   fl_ids_append(&host->ids, w->ids, common);
-  return host->ids.oom ? fl_fail(err, FL_ENOMEM, "not enough memory for a conversation of %zu tokens",
-                                 w->n) : FL_OK;
+  return host->ids.oom
+             ? fl_fail(err, FL_ENOMEM, "not enough memory for a conversation of %zu tokens", w->n)
+             : FL_OK;
 }
 
 static int fill_host(fl_slots *s, fl_slot *host, const source *src, const fl_slot_wish *w,

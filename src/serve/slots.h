@@ -17,9 +17,10 @@
  *   IDLE     keeps its rows for the conversation's next turn
  *
  * Invariants:
- *   1. Rows of a slot = rows of its prefix + one for each of `ids`, in order; `prefix` is held once.
- *   2. Pages in use, those of rows on their way to disk among them, + pages that the slots of jobs may
- *      still need (`promised`) never exceed the limit, so a running job never fails for lack of
+ *   1. Rows of a slot = rows of its prefix + one for each of `ids`, in order; `prefix` is held
+ *   once.
+ *   2. Pages in use, those of rows on their way to disk among them, + pages that the slots of jobs
+ *      may still need (`promised`) never exceed the limit, so a running job never fails for lack of
  *      room. The same holds for prefixes.
  *   3. A job stands in a slot of its own; two jobs of one conversation fork.
  *   4. The last token of a prompt is always run again: its row decides the first token.
@@ -73,12 +74,12 @@ typedef struct fl_slot_wish {
   uint32_t owner;
 } fl_slot_wish;
 
-/* *out = a BUSY slot whose ids are the longest known beginning of the prompt, at most n - 1 of them;
- * the caller runs the rest. Or a READING one, when a file knows more. FL_EBUSY: all slots are busy.
- * FL_EFULL: the rows do not fit now; idle slots and unused prefixes are gone by then. */
+/* *out = a BUSY slot whose ids are the longest known beginning of the prompt, at most n - 1 of
+ * them; the caller runs the rest. Or a READING one, when a file knows more. FL_EBUSY: all slots are
+ * busy. FL_EFULL: the rows do not fit now; idle slots and unused prefixes are gone by then. */
 int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err);
-/* Whether a slot is BUSY by now. ids: of the wish, still. Without the rows of a bad file it has only
- * the prefix's. */
+/* Whether a slot is BUSY by now. ids: of the wish, still. Without the rows of a bad file it has
+ * only the prefix's. */
 bool fl_slots_ready(fl_slots *s, fl_slot *slot, const int32_t *ids);
 void fl_slots_close(fl_slots *s, fl_slot *slot);
 /* Evicts until so many rows fit; FL_EFULL. keep may be NULL. */

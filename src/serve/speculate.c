@@ -148,7 +148,8 @@ void fl_cost_learn(fl_cost *c, size_t rows, double seconds) {
 /* The shape of a step's time before it is known: reading the weights costs as much as some rows. */
 static double guess(size_t rows) { return 8 + (double)rows; }
 
-/* From the nearest numbers of rows that were measured, at least `sure` times; negative: none was. */
+/* From the nearest numbers of rows that were measured, at least `sure` times; negative: none
+ * was. */
 static double between(const fl_cost *c, size_t rows, size_t sure) {
   size_t low = rows, high = rows;
   while (low > 0 && c->n[low] < sure) low--;

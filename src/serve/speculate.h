@@ -25,8 +25,8 @@ enum {
   FL_DRAFT_MAX = 15   /* tokens of a draft */
 };
 
-/* Tokens with chains of positions by their last two. Zeroed is empty. A negative id separates texts:
- * nothing matches across it and a draft ends at it. */
+/* Tokens with chains of positions by their last two. Zeroed is empty. A negative id separates
+ * texts: nothing matches across it and a draft ends at it. */
 typedef struct fl_suffix {
   fl_ids ids;
   uint32_t *head;     /* [1 << bits] newest position + 1 of a hash; 0: none */
@@ -55,16 +55,18 @@ typedef struct fl_draft {
 void fl_draft_make(fl_draft *d, const fl_suffix *const *source, size_t n_sources,
                    const int32_t *tail, size_t n_tail, size_t max);
 
-/* Seconds of a step by its rows, as measured; smoothed over time, interpolated between. Until a number
- * of rows was measured FL_COST_SURE times it counts as no dearer than those that were say: else one
- * slow step, beside other work, would keep drafts of a length from ever being tried again. */
+/* Seconds of a step by its rows, as measured; smoothed over time, interpolated between. Until a
+ * number of rows was measured FL_COST_SURE times it counts as no dearer than those that were say:
+ * else one slow step, beside other work, would keep drafts of a length from ever being tried
+ * again. */
 enum { FL_COST_ROWS = 192, FL_COST_SURE = 2 };
 typedef struct fl_cost {
   float seconds[FL_COST_ROWS + 1]; /* 0: not measured */
   uint8_t n[FL_COST_ROWS + 1];     /* how often, up to FL_COST_SURE */
 } fl_cost;
 void fl_cost_learn(fl_cost *c, size_t rows, double seconds);
-double fl_cost_of(const fl_cost *c, size_t rows); /* in arbitrary units before the first measurement */
+/* In arbitrary units before the first measurement. */
+double fl_cost_of(const fl_cost *c, size_t rows);
 
 /* One job's record. */
 enum { FL_GATE_CLASSES = 3 };

@@ -12,11 +12,11 @@
  * read, and thrown away when anything is wrong with it. A full disk costs the rows, not the job.
  * The folder is locked, so that two servers do not tidy each other's files away.
  *
- * One thread, the engine's, calls all of this. A second one writes and reads the files: it reads the
- * rows of sequences that were given away to it, whose pages nobody writes, fills pages of sequences
- * that nobody else touches meanwhile, and knows neither the pool nor the list. What it has written is
- * listed, and its pages are given back, by the calls below. Somebody waits for what is read, so that
- * comes before what is to be written.
+ * One thread, the engine's, calls all of this. A second one writes and reads the files: it reads
+ * the rows of sequences that were given away to it, whose pages nobody writes, fills pages of
+ * sequences that nobody else touches meanwhile, and knows neither the pool nor the list. What it
+ * has written is listed, and its pages are given back, by the calls below. Somebody waits for what
+ * is read, so that comes before what is to be written.
  */
 #ifndef FL_SERVE_SPILL_H
 #define FL_SERVE_SPILL_H
@@ -78,8 +78,8 @@ typedef struct fl_spill_reading fl_spill_reading;
 int fl_spill_read(fl_spill_reading **out, fl_spill *s, const fl_spill_file *file, fl_seq *seq,
                   size_t n);
 bool fl_spill_read_done(fl_spill *s, const fl_spill_reading *r);
-/* Frees r; waits for it when it is not done. FL_OK: seq is n rows longer. Otherwise it is as before,
- * and a bad file is removed. */
+/* Frees r; waits for it when it is not done. FL_OK: seq is n rows longer. Otherwise it is as
+ * before, and a bad file is removed. */
 int fl_spill_read_end(fl_spill *s, fl_spill_reading *r);
 /* Frees r some time, and seq with it. */
 void fl_spill_read_abandon(fl_spill_reading *r);

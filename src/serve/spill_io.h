@@ -11,8 +11,8 @@ typedef struct fl_spill_shape {
   size_t n_ctx, n_vocab;
 } fl_spill_shape;
 
-/* Writes dir/name, what `f` describes with the rows of `seq`, by way of a temporary file; nothing is
- * left behind after a failure. Any thread: it reads rows, f and the shape, and nothing else. */
+/* Writes dir/name, what `f` describes with the rows of `seq`, by way of a temporary file; nothing
+ * is left behind after a failure. Any thread: it reads rows, f and the shape, and nothing else. */
 int fl_spill_write(const fl_spill_shape *shape, const char *dir, const char *name,
                    const fl_spill_file *f, const fl_seq *seq, fl_err *err);
 /* Everything but the rows. FL_ENOENT: for another model or cache type; FL_EINPUT: damaged. */

@@ -177,8 +177,8 @@ static bool decides(const fl_job *j) {
   return !in_prompt(j) || j->done + j->rows == j->prompt.len;
 }
 
-/* What one job takes from its rows. Touches nothing but the job: any rank of the team does it, and by
- * its own stream of draws it comes to the same on each. */
+/* What one job takes from its rows. Touches nothing but the job: any rank of the team does it, and
+ * by its own stream of draws it comes to the same on each. */
 static void take_tokens(const fl_engine *e, fl_sampler *sampler, fl_job *j, taken *t) {
   const size_t n_vocab = fl_model_hparams(e->model)->n_vocab;
   const float *logits = e->logits + j->first_out * n_vocab;
@@ -251,8 +251,9 @@ static void drop_unreserved(fl_engine *e) {
  * core away in between must not look like an expensive draft. */
 static double own_time_s(void) {
   struct timespec t;
-  return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec
-                                                         : 0;
+  return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0
+             ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec
+             : 0;
 }
 
 static void learn_times(fl_engine *e, const plan *p, double seconds, double own_seconds) {

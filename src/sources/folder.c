@@ -150,9 +150,10 @@ int fl_source_expand(fl_source_names *out, const char *path, const fl_source_opt
   listing l = { out, o, strlen(dir) + (strcmp(dir, "/") != 0), err };
   int rc = list_folder(&l, dir, 0);
   if (rc == FL_OK && out->n == before)
-    rc = fl_fail(err, FL_ENOENT, "%s: no document in this folder (.md, .txt, .json, .html, .tex, .pdf "
-                 "and others, see flotilla-documents(7))%s", path,
-                 o->recursive ? "" : "; --recursive looks in the folders below too");
+    rc = fl_fail(err, FL_ENOENT,
+                 "%s: no document in this folder (.md, .txt, .json, .html, .tex, .pdf "
+                 "and others, see flotilla-documents(7))%s",
+                 path, o->recursive ? "" : "; --recursive looks in the folders below too");
   else if (rc == FL_OK)
     qsort(out->name + before, out->n - before, sizeof *out->name, by_bytes);
   fl_free(dir);

@@ -219,8 +219,10 @@ static int read_all(reader *r, const fl_source_names *names, const fl_source_opt
   if (failed == 0 || (o->skip && r->list.n > 0)) return FL_OK;
   if (failed == 1 || o->unreadable == NULL) return fl_fail(err, first.code, "%s", first.text);
   if (o->skip) return fl_fail(err, FL_EINPUT, "--docs: not one file could be read");
-  return fl_fail(err, FL_EINPUT, "--docs: %zu of %zu files cannot be read; mend them, leave them "
-                 "out with --ignore, or go on without them with --skip-unreadable", failed, names->n);
+  return fl_fail(err, FL_EINPUT,
+                 "--docs: %zu of %zu files cannot be read; mend them, leave them "
+                 "out with --ignore, or go on without them with --skip-unreadable",
+                 failed, names->n);
 }
 
 int fl_source_read_with(fl_source_list *out, const char *const *paths, size_t n_paths,

@@ -32,8 +32,8 @@ int fl_bot_text_read(fl_bot_text *out, const fl_tokenizer *t, const fl_ids *ids,
 int fl_conv_build(fl_conv *out, const fl_ids *prompt, const fl_ids *answer, int32_t stop,
                   size_t n_think, const fl_target_room *room, fl_err *err);
 
-/* Adds the next turn of a conversation: next's tokens begin with those of *io up to its end of turn.
- * next is taken over. On failure both are as they were. */
+/* Adds the next turn of a conversation: next's tokens begin with those of *io up to its end of
+ * turn. next is taken over. On failure both are as they were. */
 int fl_conv_join(fl_conv *io, fl_conv *next, fl_err *err);
 
 #endif

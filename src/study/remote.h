@@ -2,8 +2,9 @@
  * answers, and gives the teacher's probabilities of its own tokens unless they are computed here.
  *
  * What goes over the wire is the caller's business (`post`): this layer makes bodies of chat
- * completions and reads the replies, which it trusts in nothing. Conversations are those of study.h:
- * the same chunks and instructions for the same plans, refused and drawn again by the same rules.
+ * completions and reads the replies, which it trusts in nothing. Conversations are those of
+ * study.h: the same chunks and instructions for the same plans, refused and drawn again by the same
+ * rules.
  */
 #ifndef FL_STUDY_REMOTE_H
 #define FL_STUDY_REMOTE_H
@@ -36,8 +37,8 @@ void fl_remote_free(fl_remote *r);
  * template there: its probabilities are then those of another prompt than the student sees. */
 bool fl_remote_prompt_tokens(const fl_remote *r, size_t *there, size_t *here);
 
-/* As fl_study_make, one turn each. FL_EFAIL when no reply of a stage can be used, with the reason of
- * the first; FL_EINPUT when a reply holds a token that the vocabulary has not. */
+/* As fl_study_make, one turn each. FL_EFAIL when no reply of a stage can be used, with the reason
+ * of the first; FL_EINPUT when a reply holds a token that the vocabulary has not. */
 int fl_remote_make(fl_conv *out, bool *ok, const fl_conv_plan *plans,
                    const fl_doc_text *const *docs, size_t n, const fl_study_options *o,
                    fl_remote *r, fl_pass *pass, fl_kv_pool *pool, fl_events *log,

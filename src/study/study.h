@@ -98,7 +98,8 @@ uint32_t fl_study_kind(const fl_study_options *o, const fl_conv_plan *plan);
  * conversation i came out (up to three redraws each, then skipped; out[i] is zeroed): a bad request
  * or answer never ends a run. What does is an error of the caller's options (FL_EUSAGE), memory, or
  * a full pool; then nothing is handed out. stats may be NULL.
- * pass: not recording, max_spans >= n, any max_rows >= n. It rests afterwards, the pool is trimmed. */
+ * pass: not recording, max_spans >= n, any max_rows >= n. It rests afterwards, the pool is
+ * trimmed. */
 int fl_study_make(fl_conv *out, bool *ok, const fl_conv_plan *plans, const fl_doc_text *const *docs,
                   size_t n, const fl_study_options *o, fl_pass *pass, fl_kv_pool *pool,
                   fl_events *log, fl_study_stats *stats, fl_err *err);

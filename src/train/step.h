@@ -21,8 +21,8 @@
 typedef struct fl_trainee {
   fl_cartridge *cart;
   fl_adam *adam;      /* may be NULL where no step is taken (fl_step_grad, fl_step_eval) */
-  fl_rows *grad;      /* of the trainable rows' shape; without a block: given one for the step, where
-                         the cartridge is visible; NULL: a part that is not trained */
+  fl_rows *grad;      /* of the trainable rows' shape; without a block: given one for the step,
+                         where the cartridge is visible; NULL: a part that is not trained */
 } fl_trainee;
 
 typedef struct fl_step_conv {
@@ -47,8 +47,8 @@ typedef struct fl_step_result {
 /* Recording pass and scratch, sized at birth. A step whose conversations do not fit one pass goes
  * through several; what cannot fit alone is FL_EINPUT. Not shared between threads. */
 typedef struct fl_stepper fl_stepper;
-/* For max_pass_rows: what a pass keeps of each row is most of training's memory, and a product of 320
- * rows is as quick as one of 512. */
+/* For max_pass_rows: what a pass keeps of each row is most of training's memory, and a product of
+ * 320 rows is as quick as one of 512. */
 enum { FL_STEP_PASS_ROWS = 320 };
 typedef struct fl_stepper_limits {
   size_t max_convs;      /* conversations in one step */

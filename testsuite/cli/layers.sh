@@ -1,6 +1,7 @@
 #!/bin/sh
 # layers.sh - the map is checked: which layer includes which, which file includes an external
-# library, and that memory comes from base/mem alone. Reads the sources, runs nothing.
+# library, that memory comes from base/mem alone, and that lines have at most 100 columns. Reads the
+# sources, runs nothing.
 #
 # `layers.sh --self-test` feeds the checks small wrong trees and expects each to be found.
 set -u
@@ -18,6 +19,8 @@ check() {
       limit["blis"] = 1; limit["cJSON"] = 1; limit["curses"] = 2; limit["microhttpd"] = 1
       limit["xxhash"] = 1; limit["histedit"] = 1; limit["readline"] = 1; limit["curl"] = 1
       limit["mpi"] = 1
+      allocators = "[^A-Za-z0-9_>.](malloc|calloc|realloc|reallocarray|aligned_alloc|" \
+                   "posix_memalign|free|strdup|strndup|asprintf|vasprintf)[ \t]*[(]"
     }
     function fault(text) { printf "%s:%d: %s\n", FILENAME, FNR, text; faults++ }
 
@@ -27,6 +30,8 @@ check() {
       if (part[1] == "src" && !(layer in rank)) fault("an unknown layer")
       comment = 0
     }
+
+    length > 100 { fault("a line of " length " columns") }
 
     # Own headers.
     match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]*"/) {
@@ -84,7 +89,7 @@ check() {
       sub(/\/\/.*$/, "", line)
       if (FILENAME == "src/base/mem.c") next
       line = " " line
-      if (match(line, /[^A-Za-z0-9_>.](malloc|calloc|realloc|reallocarray|aligned_alloc|posix_memalign|free|strdup|strndup|asprintf|vasprintf)[ \t]*\(/))
+      if (match(line, allocators))
         fault("a call of the C library'\''s allocator; use base/mem.h:" line)
     }
     END { exit faults > 0 }
@@ -119,6 +124,8 @@ self_test() {
   expect 'unknown layer' src/base/a.c '#include "tui/x.h"'
   expect 'without its layer' src/base/a.c '#include "err.h"'
   expect 'unknown layer' src/new/a.c 'int x;'
+  expect 'columns' src/base/a.c "$(printf '%101s' ';')"
+  accept src/base/a.c "$(printf '%100s' ';')"
   expect 'too many' src/base/a.c '#include <cJSON.h>' src/base/b.c '#include <cjson/cJSON.h>'
   expect 'dashboard' src/base/a.c '#include <curses.h>'
   expect 'allocator' src/base/a.c 'p = malloc(3);'
