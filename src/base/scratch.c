@@ -33,7 +33,8 @@ void *fl_scratch_new(const char *dir, size_t n_bytes) {
 }
 
 void fl_scratch_rest(void *p, size_t n_bytes) {
-  if (p != NULL) madvise(p, n_bytes, MADV_DONTNEED);
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)p & ~(page - 1);
+  if (p != NULL) madvise((void *)first, (uintptr_t)p - first + n_bytes, MADV_DONTNEED);
 }
 
 void fl_scratch_free(void *p, size_t n_bytes) {

@@ -63,6 +63,7 @@ typedef struct adam_job {
   fl_cartridge *c;
   fl_adam *a;
   const fl_rows *g;
+  size_t layer;
   adam_coeffs co;
 } adam_job;
 
@@ -85,16 +86,19 @@ static void adam_range(float *restrict x, float *restrict m, float *restrict v,
 static void adam_run(void *ctx, unsigned rank, unsigned n_ranks) {
   const adam_job *job = ctx;
   fl_rows *x = &job->c->rows;
-  for (size_t l = 0; l < x->n_layers; l++) {
-    const size_t skip = job->c->frozen * x->width[l];
-    size_t first, end;
-    if (x->width[l] == 0) continue;
-    fl_share(job->g->n_rows * x->width[l], rank, n_ranks, &first, &end);
-    adam_range(x->k[l] + skip + first, job->a->m.k[l] + first, job->a->v.k[l] + first,
-               job->g->k[l] + first, end - first, &job->co);
-    adam_range(x->v[l] + skip + first, job->a->m.v[l] + first, job->a->v.v[l] + first,
-               job->g->v[l] + first, end - first, &job->co);
-  }
+  const size_t l = job->layer, skip = job->c->frozen * x->width[l];
+  size_t first, end;
+  fl_share(job->g->n_rows * x->width[l], rank, n_ranks, &first, &end);
+  adam_range(x->k[l] + skip + first, job->a->m.k[l] + first, job->a->v.k[l] + first,
+             job->g->k[l] + first, end - first, &job->co);
+  adam_range(x->v[l] + skip + first, job->a->m.v[l] + first, job->a->v.v[l] + first,
+             job->g->v[l] + first, end - first, &job->co);
+}
+
+/* Of four arrays of a cartridge's size no more than a layer is in memory where they lie in files. */
+static void layer_rests(const adam_job *job) {
+  const fl_rows *of[] = { &job->c->rows, &job->a->m, &job->a->v, job->g };
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) fl_rows_rest_layer(of[i], job->layer);
 }
 
 void fl_adam_step(const fl_kernels *k, fl_team *team, fl_cartridge *c, fl_adam *a, const fl_rows *g,
@@ -109,6 +113,10 @@ void fl_adam_step(const fl_kernels *k, fl_team *team, fl_cartridge *c, fl_adam *
                           .step_size = (float)(lr / bias1),
                           .root_bias = (float)sqrt(bias2),
                           .eps = (float)epsilon };
-  fl_team_run(team, adam_run, &job);
+  for (; job.layer < c->rows.n_layers; job.layer++) {
+    if (c->rows.width[job.layer] == 0) continue;
+    fl_team_run(team, adam_run, &job);
+    layer_rests(&job);
+  }
   c->steps++;
 }

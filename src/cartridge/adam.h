@@ -33,7 +33,7 @@ typedef struct fl_rate {
 } fl_rate;
 /* lr * min(1, (steps + 1) / warmup) * (1 - (1 - decay_to) * min(1, steps / decay)) */
 double fl_rate_at(const fl_rate *r, uint64_t steps);
-/* One step on c with gradient g; c->steps and a->step rise by one. */
+/* One step on c with gradient g; c->steps and a->step rise by one. What lies in files rests. */
 void fl_adam_step(const fl_kernels *k, fl_team *team, fl_cartridge *c, fl_adam *a, const fl_rows *g,
                   double lr);
 

@@ -37,8 +37,9 @@ int fl_rows_init_shape(fl_rows *r, size_t n_layers, const size_t *kv_heads, cons
 void fl_rows_release(fl_rows *r);
 /* Moves the block to a nameless file of folder dir; where there can be none it stays in memory. */
 void fl_rows_to_file(fl_rows *r, const char *dir);
-/* Not needed for a while: what lies in a file leaves memory. */
-void fl_rows_rest(fl_rows *r);
+/* Not needed for a while: what lies in a file leaves memory; of all layers, or of one. */
+void fl_rows_rest(const fl_rows *r);
+void fl_rows_rest_layer(const fl_rows *r, size_t layer);
 
 typedef struct fl_cartridge {
   fl_rows rows;

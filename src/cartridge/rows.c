@@ -92,8 +92,14 @@ void fl_rows_to_file(fl_rows *r, const char *dir) {
   fl_rows_rest(r);
 }
 
-void fl_rows_rest(fl_rows *r) {
+void fl_rows_rest(const fl_rows *r) {
   if (r->in_file) fl_scratch_rest(r->block, r->n_values * sizeof *r->block);
+}
+
+void fl_rows_rest_layer(const fl_rows *r, size_t layer) {
+  size_t n;
+  if (!r->in_file || r->width[layer] == 0 || !padded(r->n_rows, r->width[layer], &n)) return;
+  fl_scratch_rest(r->k[layer], 2 * n * sizeof *r->block);
 }
 
 void fl_rows_release(fl_rows *r) {

@@ -116,6 +116,9 @@ int bench_study(bench *b, fl_err *err) {
 
 /* --- the student's step --- */
 
+/* As a fleet's folder. */
+static const char scratch_dir[] = "/var/tmp";
+
 typedef struct student {
   bench *b;
   fl_stepper *stepper;
@@ -191,7 +194,8 @@ static int make_carts(student *s, fl_err *err) {
   for (size_t i = 0; i < CARTS && rc == FL_OK; i++) {
     rc = fl_cartridge_capture(&s->cart[i], b->hp, seq, 0, s->o.p, s->o.frozen, err);
     if (rc == FL_OK) rc = fl_adam_init(&s->adam[i], b->hp, &s->cart[i], err);
-    if (rc == FL_OK) fl_adam_to_file(&s->adam[i], "/var/tmp"); /* as a fleet in its folder */
+    if (rc == FL_OK) fl_adam_to_file(&s->adam[i], scratch_dir);
+    if (rc == FL_OK && b->args->checkpoint) fl_rows_to_file(&s->cart[i].rows, scratch_dir);
     s->trainee[i] = (fl_trainee){ &s->cart[i], &s->adam[i], &s->grad[i] };
   }
   if (seq) fl_seq_free(seq);
@@ -209,7 +213,8 @@ static int student_new(student **out, bench *b, fl_err *err) {
   const fl_stepper_limits l = {
     .max_convs = CONVS, .max_conv_rows = CONV_ROWS, .max_sup = CONVS * (s->o.max_a + 1),
     .max_prefix = CARTS * s->o.p, .max_parts = CARTS, .checkpoint = b->args->checkpoint,
-    .pack = s->o.pack, .max_pass_rows = FL_STEP_PASS_ROWS
+    .pack = s->o.pack, .max_pass_rows = FL_STEP_PASS_ROWS,
+    .grad_dir = b->args->checkpoint ? scratch_dir : NULL
   };
   int rc = make_carts(s, err);
   for (size_t i = 0; i < CONVS && rc == FL_OK; i++) rc = make_conv(s, i, err);

@@ -117,7 +117,10 @@ int fl_residency_load(fl_residency *r, const fl_fleet *f, size_t doc, const fl_c
   s->doc = doc;
   int rc = fl_fleet_read_cartridge(f, doc, &s->cart, err);
   if (rc == FL_OK) rc = load_moments(s, f, d, err);
-  if (rc == FL_OK && !f->opts.keep_moments) fl_adam_to_file(&s->adam, f->dir);
+  if (rc == FL_OK && !f->opts.keep_moments) {
+    fl_adam_to_file(&s->adam, f->dir);
+    if (f->opts.checkpoint) fl_rows_to_file(&s->cart.rows, f->dir);
+  }
   if (rc == FL_OK) rc = load_text(s, f, doc, err);
   if (rc == FL_OK) rc = load_kept(s, f, d, limits, err);
   if (rc == FL_OK) rc = fl_given_read(f->given, doc, limits, &s->given, &s->n_given, err);
@@ -155,6 +158,7 @@ static int save_rows(fl_resident *s, fl_fleet *f, fl_commit *c, fl_err *err) {
   if (rc == FL_OK) rc = fl_commit_path(&opt, c, d->opt_file, err);
   if (rc == FL_OK) rc = fl_adam_write(opt, &s->adam, &s->cart, err);
   fl_adam_rest(&s->adam);
+  fl_rows_rest(&s->cart.rows);
   fl_free(cart);
   fl_free(opt);
   return rc;

@@ -32,17 +32,36 @@ size_t fl_together_room(const fl_trainer *t) {
 
 static bool cancelled(void *ctx) { return fl_trainer_poll(ctx); }
 
+/* --checkpoint is for those who are short of memory: half the streams take half the cache. */
+static size_t at_once(const fl_trainer *t) {
+  return t->f->opts.checkpoint ? (t->max_convs + 1) / 2 : t->max_convs;
+}
+
+static void add_stats(fl_study_stats *sum, const fl_study_stats *s) {
+  sum->gen_tokens += s->gen_tokens;
+  sum->prefill_tokens += s->prefill_tokens;
+  sum->rejected += s->rejected;
+  sum->skipped += s->skipped;
+}
+
 static int make_share(call *c, fl_events *log) {
   fl_trainer *t = c->t;
   fl_study_options o = fl_trainer_study(t);
+  size_t n, made = c->first;
+  int rc = FL_OK;
   o.cancelled = cancelled;
   o.cancel_ctx = t;
-  if (c->first == c->end) return FL_OK;
-  int rc = fl_study_make(c->conv + c->first, c->ok + c->first, c->plan + c->first,
-                         c->text + c->first, c->end - c->first, &o, t->pass, t->pool, log,
-                         &c->stats, c->err);
-  for (size_t i = c->first; rc == FL_OK && i < c->end; i++)
-    c->ok[i] = c->ok[i] && fl_conv_within(&c->conv[i], &t->limits);
+  for (; rc == FL_OK && made < c->end; made += rc == FL_OK ? n : 0) {
+    fl_study_stats s = { 0 };
+    n = c->end - made < at_once(t) ? c->end - made : at_once(t);
+    rc = fl_study_make(c->conv + made, c->ok + made, c->plan + made, c->text + made, n, &o, t->pass,
+                       t->pool, log, &s, c->err);
+    add_stats(&c->stats, &s);
+  }
+  for (size_t i = c->first; i < made; i++) {
+    c->ok[i] = rc == FL_OK && c->ok[i] && fl_conv_within(&c->conv[i], &t->limits);
+    if (rc != FL_OK) fl_conv_release(&c->conv[i]);
+  }
   return rc;
 }
 
@@ -81,10 +100,10 @@ static int take_share(call *c, const char *text, size_t len, fl_events *log) {
   memcpy(&b, text, sizeof b);
   if (b.event_bytes > len - sizeof b) goto done;
   fl_events_append(log, text + sizeof b, (size_t)b.event_bytes);
-  c->stats.gen_tokens += (size_t)b.gen_tokens;
-  c->stats.prefill_tokens += (size_t)b.prefill_tokens;
-  c->stats.rejected += (size_t)b.rejected;
-  c->stats.skipped += (size_t)b.skipped;
+  const fl_study_stats s = { .gen_tokens = (size_t)b.gen_tokens,
+                             .prefill_tokens = (size_t)b.prefill_tokens,
+                             .rejected = (size_t)b.rejected, .skipped = (size_t)b.skipped };
+  add_stats(&c->stats, &s);
   rc = FL_OK;
   for (size_t at = sizeof b + (size_t)b.event_bytes; rc == FL_OK && at < len;) {
     const char *end = memchr(text + at, '\n', len - at);
@@ -150,6 +169,7 @@ int fl_together_compare(fl_trainer *t, fl_err *err) {
     add_rows(h, &t->res.slot[i]->adam.m);
     add_rows(h, &t->res.slot[i]->adam.v);
     fl_adam_rest(&t->res.slot[i]->adam);
+    fl_rows_rest(&t->res.slot[i]->cart.rows);
   }
   if (rc == FL_OK) fl_hasher_text(h, own);
   rc = fl_dist_gather(d, "compare", rc, all, own, sizeof own, err);

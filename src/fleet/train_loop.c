@@ -244,7 +244,8 @@ static int workspaces(fl_trainer *t, fl_err *err) {
     .max_convs = t->max_convs, .max_conv_rows = t->limits.max_tokens,
     .max_sup = t->limits.max_sup * t->max_convs, .max_prefix = (size_t)f->m.p * t->max_parts,
     .max_parts = t->max_parts, .checkpoint = f->opts.checkpoint, .pack = f->opts.pack,
-    .max_pass_rows = FL_STEP_PASS_ROWS, .positions = f->opts.positions, .dist = f->dist
+    .max_pass_rows = FL_STEP_PASS_ROWS, .positions = f->opts.positions, .dist = f->dist,
+    .grad_dir = f->opts.checkpoint && !f->opts.keep_moments ? f->dir : NULL
   };
   int rc = fl_pass_new(&t->pass, f->model, f->team, &po, err);
   if (rc == FL_OK)

@@ -346,6 +346,10 @@ static void forget_tables(fl_pass *p) {
   if (m->weights.ple_embd != NULL) fl_gguf_drop(m->gguf, m->weights.ple_embd);
 }
 
+static void layer_done(const fl_pass *p, size_t layer) {
+  if (p->opt.layer_done != NULL) p->opt.layer_done(p->opt.ctx, layer);
+}
+
 int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err) {
   int rc = check_spans(p, spans, n_spans, err);
   if (rc < 0) return rc;
@@ -358,6 +362,7 @@ int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *er
     fl_tape *t = p->opt.record ? &p->tape[i] : NULL;
     fl_attention_half_fwd(p, i, t);
     fl_ffn_half_fwd(p, i, t);
+    layer_done(p, i);
   }
   for (size_t s = 0; s < n_spans && !p->loose; s++) fl_seq_advance(spans[s].seq, spans[s].n_rows);
   return FL_OK;
@@ -492,5 +497,6 @@ void fl_pass_backward(fl_pass *p, const fl_grad_span *grads) {
     if (p->opt.checkpoint) rerun_layer(p, i);
     fl_ffn_half_bwd(p, i, &p->tape[i]);
     fl_attention_half_bwd(p, i, &p->tape[i], grads);
+    layer_done(p, i);
   }
 }

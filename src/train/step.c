@@ -30,6 +30,7 @@ struct fl_stepper {
   fl_target_row *target;      /* [max_sup] */
   double *row_loss;           /* [max_sup] */
   fl_spread spread;
+  const struct job *running;  /* while its groups run */
 };
 
 /* One call's arguments. */
@@ -46,6 +47,16 @@ typedef struct job {
   size_t n_sup, n_rows;
   fl_err *err;
 } job;
+
+/* Rows and gradients that lie in files are in memory one layer at a time. */
+static void layer_rests(void *ctx, size_t layer) {
+  const job *j = ((const fl_stepper *)ctx)->running;
+  for (size_t i = 0; i < j->n_trainees; i++) {
+    const fl_trainee *t = &j->trainees[i];
+    fl_rows_rest_layer(&t->cart->rows, layer);
+    if (t->grad && t->grad->block) fl_rows_rest_layer(t->grad, layer);
+  }
+}
 
 /* The at-th of this rank's conversations. */
 static const fl_step_conv *own(const job *j, size_t at) {
@@ -98,7 +109,9 @@ int fl_stepper_new(fl_stepper **out, const fl_model *m, fl_team *team, const fl_
                                 .max_out_rows = l->max_sup,
                                 .max_prefix = l->max_prefix,
                                 .record = true,
-                                .checkpoint = l->checkpoint };
+                                .checkpoint = l->checkpoint,
+                                .layer_done = layer_rests,
+                                .ctx = s };
   if (rc == FL_OK) rc = fl_pass_new(&s->pass, m, team, &opt, err);
   if (rc != FL_OK) {
     fl_stepper_free(s);
@@ -298,6 +311,7 @@ static int open_grads(job *j) {
     if (!t->grad || t->grad->block || !is_visible(j, i)) continue;
     rc = fl_cart_grad_init(t->grad, fl_model_hparams(j->s->model), t->cart, j->err);
     j->lent[i] = rc == FL_OK;
+    if (rc == FL_OK && j->s->lim.grad_dir) fl_rows_to_file(t->grad, j->s->lim.grad_dir);
   }
   return rc;
 }
@@ -318,6 +332,7 @@ static int run_own(job *j) {
   int rc = open_grads(j);
   if (rc == FL_OK && j->backward)
     rc = fl_spread_room(&s->spread, j->trainees, j->n_trainees, j->convs, j->err);
+  s->running = j;
   for (size_t at = 0, end; rc == FL_OK && at < s->spread.n_mine; at = end) {
     end = group_end(j, at);
     rc = run_group(j, at, end - at);
@@ -354,6 +369,7 @@ static double norm_and_clip(const job *j, double clip) {
     const double norm = fl_rows_norm(g);
     sum += norm * norm;
     if (clip > 0 && norm > clip) fl_rows_scale(g, (float)(clip / norm));
+    fl_rows_rest(g);
   }
   return sqrt(sum);
 }
@@ -388,7 +404,6 @@ static void take_steps(job *j, const fl_rate *rate) {
     if (!t->grad || !is_visible(j, i)) continue;
     const double lr = fl_rate_at(rate, t->cart->steps);
     fl_adam_step(fl_model_kernels(j->s->model), j->s->team, t->cart, t->adam, t->grad, lr);
-    fl_adam_rest(t->adam);
     close_grad(j, i);
   }
 }
