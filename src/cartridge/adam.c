@@ -95,7 +95,8 @@ static void adam_run(void *ctx, unsigned rank, unsigned n_ranks) {
              job->g->v[l] + first, end - first, &job->co);
 }
 
-/* Of four arrays of a cartridge's size no more than a layer is in memory where they lie in files. */
+/* Of four arrays of a cartridge's size no more than a layer is in memory where they lie in
+ * files. */
 static void layer_rests(const adam_job *job) {
   const fl_rows *of[] = { &job->c->rows, &job->a->m, &job->a->v, job->g };
   for (size_t i = 0; i < sizeof of / sizeof *of; i++) fl_rows_rest_layer(of[i], job->layer);

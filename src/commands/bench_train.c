@@ -11,17 +11,20 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "commands/bench.h"
-#include "fleet/fleet.h"
+#include "fleet/plan.h"
 #include "formats/gguf.h"
 #include "study/conv.h"
 #include "train/step.h"
 
 enum {
-  CONVS = 4, CARTS = 4, PARTS = 3, SLICE = 512,
+  CONVS = 4, CARTS = 4, PARTS = 3,
   CHUNK = 384, SEED = 48, REQUEST = 64, ANSWER = 192,
   PROMPT = REQUEST + 16,   /* the request as a turn */
   CONV_ROWS = PROMPT + ANSWER
 };
+
+/* Where a fleet would lie. */
+static const char fleet_dir[] = "/var/tmp";
 
 /* --- making conversations --- */
 
@@ -33,7 +36,7 @@ typedef struct maker {
   fl_stream stream[CONVS];
   fl_target_room room[CONVS];
   int32_t ids[CONVS * CHUNK];
-  double top_mass;
+  fl_study_options study;
 } maker;
 
 static void maker_release(maker *m) {
@@ -49,11 +52,12 @@ static void maker_release(maker *m) {
 
 static int maker_init(maker *m, bench *b, fl_err *err) {
   fl_train_options o;
-  const fl_pass_options opt = { .max_rows = SLICE, .max_spans = CONVS };
+  fl_train_plan plan;
   fl_train_options_default(&o);
-  *m = (maker){ .b = b, .top_mass = o.top_mass };
+  *m = (maker){ .b = b, .study = fl_train_study(&o) };
   bench_tokens(b, m->ids, CONVS * CHUNK);
-  int rc = fl_pass_new(&m->pass, b->engine.model, b->engine.team, &opt, err);
+  int rc = fl_train_plan_make(&plan, &o, o.p, CARTS, b->hp, fleet_dir, err);
+  if (rc == FL_OK) rc = fl_pass_new(&m->pass, b->engine.model, b->engine.team, &plan.pass, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&m->pool, b->hp, fl_model_kernels(b->engine.model), o.gen_kv, 0, err);
   for (size_t i = 0; i < CONVS && rc == FL_OK; i++) {
@@ -68,7 +72,7 @@ static void keep_row(void *ctx, size_t i, size_t index, const float *logits, int
   (void)index;
   (void)token;
   fl_target_room_add(&m->room[i], fl_model_kernels(m->b->engine.model), logits, m->b->hp->n_vocab,
-                     m->top_mass);
+                     m->study.top_mass);
 }
 
 /* One bot writes n_new tokens in every conversation, behind the chunk and a prompt. */
@@ -81,7 +85,7 @@ static int write_all(maker *m, size_t n_prompt, size_t n_new, bool teacher, fl_e
     if (s->seq) fl_seq_free(s->seq);
     *s = (fl_stream){ .prompt = m->ids + i * CHUNK, .n_prompt = n_prompt, .max_new = n_new,
                       .sampling = FL_SAMPLING_GREEDY };
-    if (!teacher) s->sampling.temperature = 0.6;
+    if (!teacher) s->sampling.temperature = m->study.temperature;
     rc = fl_seq_fork(&s->seq, m->chunk[i], CHUNK, err);
   }
   return rc == FL_OK ? fl_generate(m->pass, m->stream, CONVS, &hooks, err) : rc;
@@ -116,8 +120,6 @@ int bench_study(bench *b, fl_err *err) {
 
 /* --- the student's step --- */
 
-/* As a fleet's folder. */
-static const char scratch_dir[] = "/var/tmp";
 
 typedef struct student {
   bench *b;
@@ -174,16 +176,15 @@ static int make_conv(student *s, size_t i, fl_err *err) {
 }
 
 /* Cartridges from a prefill of as many rows as the default p. */
-static int make_carts(student *s, fl_err *err) {
+static int make_carts(student *s, const fl_pass_options *opt, fl_err *err) {
   bench *b = s->b;
-  const fl_pass_options opt = { .max_rows = SLICE, .max_spans = CONVS };
   int32_t *ids = fl_calloc(s->o.p, sizeof *ids);
   fl_pass *pass = NULL;
   fl_kv_pool *pool = NULL;
   fl_seq *seq = NULL;
   size_t last;
   int rc = ids ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
-  if (rc == FL_OK) rc = fl_pass_new(&pass, b->engine.model, b->engine.team, &opt, err);
+  if (rc == FL_OK) rc = fl_pass_new(&pass, b->engine.model, b->engine.team, opt, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&pool, b->hp, fl_model_kernels(b->engine.model), FL_KV_F32, 0, err);
   if (rc == FL_OK) rc = fl_seq_new(&seq, pool, err);
@@ -194,8 +195,7 @@ static int make_carts(student *s, fl_err *err) {
   for (size_t i = 0; i < CARTS && rc == FL_OK; i++) {
     rc = fl_cartridge_capture(&s->cart[i], b->hp, seq, 0, s->o.p, s->o.frozen, err);
     if (rc == FL_OK) rc = fl_adam_init(&s->adam[i], b->hp, &s->cart[i], err);
-    if (rc == FL_OK) fl_adam_to_file(&s->adam[i], scratch_dir);
-    if (rc == FL_OK && b->args->checkpoint) fl_rows_to_file(&s->cart[i].rows, scratch_dir);
+    if (rc == FL_OK) fl_train_to_files(&s->o, fleet_dir, &s->cart[i], &s->adam[i]);
     s->trainee[i] = (fl_trainee){ &s->cart[i], &s->adam[i], &s->grad[i] };
   }
   if (seq) fl_seq_free(seq);
@@ -210,22 +210,20 @@ static int student_new(student **out, bench *b, fl_err *err) {
   if (!s) return fl_fail(err, FL_ENOMEM, "not enough memory");
   s->b = b;
   fl_train_options_default(&s->o);
-  const fl_stepper_limits l = {
-    .max_convs = CONVS, .max_conv_rows = CONV_ROWS, .max_sup = CONVS * (s->o.max_a + 1),
-    .max_prefix = CARTS * s->o.p, .max_parts = CARTS, .checkpoint = b->args->checkpoint,
-    .pack = s->o.pack, .max_pass_rows = FL_STEP_PASS_ROWS,
-    .grad_dir = b->args->checkpoint ? scratch_dir : NULL
-  };
-  int rc = make_carts(s, err);
+  s->o.checkpoint = b->args->checkpoint;
+  fl_train_plan plan;
+  int rc = fl_train_plan_make(&plan, &s->o, s->o.p, CARTS, b->hp, fleet_dir, err);
+  if (rc == FL_OK) rc = make_carts(s, &plan.pass, err);
   for (size_t i = 0; i < CONVS && rc == FL_OK; i++) rc = make_conv(s, i, err);
-  if (rc == FL_OK) rc = fl_stepper_new(&s->stepper, b->engine.model, b->engine.team, &l, err);
+  if (rc == FL_OK)
+    rc = fl_stepper_new(&s->stepper, b->engine.model, b->engine.team, &plan.step, err);
   if (rc != FL_OK) student_release(s);
   else *out = s;
   return rc;
 }
 
 static int one_step(student *s, fl_step_result *r, fl_err *err) {
-  const fl_step_options o = { .rate = fl_train_rate(&s->o), .clip = s->o.clip, .pack = s->o.pack };
+  const fl_step_options o = fl_train_step(&s->o);
   return fl_step(s->stepper, s->trainee, CARTS, s->step, CONVS, &o, r, err);
 }
 

@@ -15,7 +15,7 @@
 #include "commands/study_files.h"
 #include "commands/study_remote.h"
 #include "commands/train_options.h"
-#include "fleet/conv_json.h"
+#include "fleet/plan.h"
 
 enum { MAX_BATCH = 32, PASS_ROWS = 512 };
 
@@ -134,11 +134,9 @@ static int put(maker *m, const fl_conv *c, const fl_conv_plan *plan, fl_err *err
 }
 
 static int make_batch(maker *m, size_t first, size_t n, fl_err *err) {
-  const fl_train_options *t = &m->args->train;
-  fl_study_options o = { .chunk_min = t->chunk_min, .chunk_max = t->chunk_max, .top_k = t->top_k,
-                         .top_mass = t->top_mass, .max_q = t->max_q, .max_a = t->max_a,
-                         .temperature = 0.6, .turns = t->turns, .think = t->think,
-                         .seeds = m->seeds.v, .n_seeds = m->seeds.n, .seed = t->seed };
+  fl_study_options o = fl_train_study(&m->args->train);
+  o.seeds = m->seeds.v;
+  o.n_seeds = m->seeds.n;
   fl_conv convs[MAX_BATCH] = { 0 };
   fl_conv_plan plans[MAX_BATCH] = { 0 };
   const fl_doc_text *docs[MAX_BATCH] = { 0 };

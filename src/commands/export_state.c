@@ -13,9 +13,8 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "cartridge/cartridge_io.h"
 #include "commands/export.h"
-#include "model/hparams.h"
+#include "commands/shape.h"
 
 /* Rows of a sliding window that are kept beyond it: a server that finds just the window wants more
  * and reads the prompt again. */
@@ -120,19 +119,12 @@ static int write_state(const export_args *a, const fl_hparams *hp, const fl_cart
 }
 
 int export_state(fl_json *out, const export_args *a, fl_err *err) {
-  fl_gguf *g = NULL;
-  fl_hparams *hp = fl_calloc(1, sizeof *hp);
+  model_shape shape = { 0 };
   fl_cartridge c = { 0 };
-  bool read = false;
-  if (hp == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory");
-  int rc = fl_gguf_open(&g, a->engine.model, err);
-  if (rc == FL_OK) rc = fl_hparams_read(hp, g, err);
-  read = rc == FL_OK;
-  if (rc == FL_OK) rc = fl_cartridge_read(&c, NULL, a->source, hp, err);
-  if (rc == FL_OK && c.first != 0)
-    rc = fl_fail(err, FL_EINPUT, "%s: its rows do not begin at position 0", a->source);
+  int rc = model_shape_open(&shape, a->engine.model, err);
+  if (rc == FL_OK) rc = model_shape_cartridge(&c, &shape, a->source, err);
   if (rc == FL_OK && a->kv == 0) rc = check_range(&c.rows, a->source, err);
-  if (rc == FL_OK) rc = write_state(a, hp, &c, err);
+  if (rc == FL_OK) rc = write_state(a, shape.hp, &c, err);
   if (rc == FL_OK) {
     fl_json_set_str(out, "out", a->out);
     fl_json_set_str(out, "type", "llama-state");
@@ -142,8 +134,6 @@ int export_state(fl_json *out, const export_args *a, fl_err *err) {
     fl_json_set_u64(out, "state_version", a->state_version);
   }
   fl_cartridge_release(&c);
-  if (read) fl_hparams_release(hp);
-  fl_free(hp);
-  fl_gguf_close(g);
+  model_shape_close(&shape);
   return rc;
 }

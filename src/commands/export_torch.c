@@ -12,9 +12,8 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "cartridge/cartridge_io.h"
 #include "commands/export.h"
-#include "model/hparams.h"
+#include "commands/shape.h"
 
 enum { LISTS = 4, ALIGN = 64, ENTRY_MAX = 4 * FL_MAX_LAYERS + 3 };
 
@@ -253,19 +252,13 @@ static int write_torch(torch *t, const export_args *a, fl_err *err) {
 }
 
 int export_torch(fl_json *out, const export_args *a, fl_err *err) {
-  fl_gguf *g = NULL;
-  fl_hparams *hp = fl_calloc(1, sizeof *hp);
+  model_shape shape = { 0 };
   fl_cartridge c = { 0 };
   torch t = { .c = &c, .entry = fl_calloc(ENTRY_MAX, sizeof *t.entry) };
-  bool read = false;
-  int rc = hp && t.entry ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
-  if (rc == FL_OK) rc = fl_gguf_open(&g, a->engine.model, err);
-  if (rc == FL_OK) rc = fl_hparams_read(hp, g, err);
-  read = rc == FL_OK;
-  if (rc == FL_OK) rc = fl_cartridge_read(&c, NULL, a->source, hp, err);
-  if (rc == FL_OK && c.first != 0)
-    rc = fl_fail(err, FL_EINPUT, "%s: its rows do not begin at position 0", a->source);
-  if (rc == FL_OK) rc = take_shape(&t, hp, a->source, err);
+  int rc = t.entry ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
+  if (rc == FL_OK) rc = model_shape_open(&shape, a->engine.model, err);
+  if (rc == FL_OK) rc = model_shape_cartridge(&c, &shape, a->source, err);
+  if (rc == FL_OK) rc = take_shape(&t, shape.hp, a->source, err);
   if (rc == FL_OK) {
     t.tensor = fl_calloc(c.rows.n_rows, c.rows.width[0] * sizeof *t.tensor);
     rc = t.tensor ? write_torch(&t, a, err) : fl_fail(err, FL_ENOMEM, "not enough memory");
@@ -277,10 +270,8 @@ int export_torch(fl_json *out, const export_args *a, fl_err *err) {
     fl_json_set_u64(out, "frozen", c.frozen);
   }
   fl_cartridge_release(&c);
-  if (read) fl_hparams_release(hp);
+  model_shape_close(&shape);
   fl_free(t.tensor);
   fl_free(t.entry);
-  fl_free(hp);
-  fl_gguf_close(g);
   return rc;
 }

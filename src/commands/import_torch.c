@@ -14,9 +14,8 @@
 #include "base/mem.h"
 #include "cartridge/cartridge_io.h"
 #include "commands/import.h"
-#include "formats/gguf.h"
+#include "commands/shape.h"
 #include "formats/torch_file.h"
-#include "model/hparams.h"
 
 typedef struct reader {
   const fl_torch *file;
@@ -144,15 +143,10 @@ static int write_cartridge(const reader *r, const char *path, fl_err *err) {
 
 int import_torch(fl_json *out, const import_args *a, const char *source, fl_err *err) {
   fl_torch *file = NULL;
-  fl_gguf *g = NULL;
-  fl_hparams *hp = fl_calloc(1, sizeof *hp);
-  reader r = { .hp = hp, .source = source };
-  bool read = false;
-  int rc = hp ? fl_gguf_open(&g, a->model, err) : fl_fail(err, FL_ENOMEM, "not enough memory");
-  if (rc == FL_OK) rc = fl_hparams_read(hp, g, err);
-  read = rc == FL_OK;
+  model_shape shape = { 0 };
+  int rc = model_shape_open(&shape, a->model, err);
   if (rc == FL_OK) rc = fl_torch_open(&file, source, err);
-  r.file = file;
+  reader r = { .file = file, .hp = shape.hp, .source = source };
   if (rc == FL_OK) rc = take_shape(&r, err);
   if (rc == FL_OK) rc = take_rows(&r, err);
   if (rc == FL_OK) rc = write_cartridge(&r, a->out, err);
@@ -163,8 +157,6 @@ int import_torch(fl_json *out, const import_args *a, const char *source, fl_err 
   }
   fl_cartridge_release(&r.c);
   fl_torch_close(file);
-  if (read) fl_hparams_release(hp);
-  fl_gguf_close(g);
-  fl_free(hp);
+  model_shape_close(&shape);
   return rc;
 }

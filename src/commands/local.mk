@@ -58,6 +58,7 @@ flotilla_SOURCES = \
 	src/commands/report.c src/commands/report.h \
 	src/commands/sampling.c src/commands/sampling.h \
 	src/commands/serve_control.c src/commands/serve_control.h \
+	src/commands/shape.c src/commands/shape.h \
 	src/commands/signals.c src/commands/signals.h \
 	src/commands/study_files.c src/commands/study_files.h \
 	src/commands/study_remote.c src/commands/study_remote.h \

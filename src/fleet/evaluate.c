@@ -73,12 +73,12 @@ static int make_missing(fl_trainer *t, size_t each, bool *fresh, fl_err *err) {
 }
 
 int fl_trainer_heldout(fl_trainer *t, fl_err *err) {
-  size_t n = t->f->opts.heldout < t->max_convs ? t->f->opts.heldout : t->max_convs;
+  size_t n = t->f->opts.heldout < t->plan.max_convs ? t->f->opts.heldout : t->plan.max_convs;
   bool any = false;
   if (n == 0) return FL_OK;
   bool *fresh = fl_calloc(t->res.n + 1, sizeof *fresh);
   if (fresh == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
-  int rc = fl_heldout_read(&t->res, t->f, &t->limits, err);
+  int rc = fl_heldout_read(&t->res, t->f, &t->plan.conv, err);
   if (rc == FL_OK) rc = make_missing(t, n, fresh, err);
   for (size_t i = 0; i < t->res.n; i++) any = any || fresh[i];
   if (any && fl_dist_leads(t->f->dist)) { /* also after a stop: what was made is not made again */
@@ -96,7 +96,7 @@ int fl_trainer_heldout(fl_trainer *t, fl_err *err) {
 static int loss_behind(fl_trainer *t, size_t i, const size_t *parts, size_t n_parts, double *loss,
                        fl_err *err) {
   const fl_resident *s = t->res.slot[i];
-  size_t n = s->n_heldout < t->max_convs ? s->n_heldout : t->max_convs, n_sup = 0;
+  size_t n = s->n_heldout < t->plan.max_convs ? s->n_heldout : t->plan.max_convs, n_sup = 0;
   fl_step_conv *c = fl_calloc(n, sizeof *c);
   if (c == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the held-out loss");
   for (size_t k = 0; k < n; k++)
@@ -108,7 +108,7 @@ static int loss_behind(fl_trainer *t, size_t i, const size_t *parts, size_t n_pa
 
 /* The document and as many others as a step allows, in the order of the manifest. */
 static size_t parts_around(const fl_trainer *t, size_t i, size_t *parts) {
-  size_t n = 0, most = t->max_parts;
+  size_t n = 0, most = t->plan.max_parts;
   for (size_t k = 0; k < t->res.n; k++) {
     bool room = n + (k < i ? 1 : 0) < most; /* a place is kept for i */
     if (k == i || room) parts[n++] = k;

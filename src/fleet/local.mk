@@ -21,6 +21,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/manifest_read.c \
 	src/fleet/open.c \
 	src/fleet/options.c src/fleet/options.h \
+	src/fleet/plan.c src/fleet/plan.h \
 	src/fleet/reconcile.c src/fleet/reconcile.h \
 	src/fleet/residency.c src/fleet/residency.h \
 	src/fleet/retrieval.c src/fleet/retrieval.h \

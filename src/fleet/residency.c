@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/given.h"
+#include "fleet/plan.h"
 
 void fl_resident_drop_heldout(fl_resident *s) {
   for (size_t i = 0; i < s->n_heldout; i++) fl_conv_release(&s->heldout[i]);
@@ -117,10 +118,7 @@ int fl_residency_load(fl_residency *r, const fl_fleet *f, size_t doc, const fl_c
   s->doc = doc;
   int rc = fl_fleet_read_cartridge(f, doc, &s->cart, err);
   if (rc == FL_OK) rc = load_moments(s, f, d, err);
-  if (rc == FL_OK && !f->opts.keep_moments) {
-    fl_adam_to_file(&s->adam, f->dir);
-    if (f->opts.checkpoint) fl_rows_to_file(&s->cart.rows, f->dir);
-  }
+  if (rc == FL_OK) fl_train_to_files(&f->opts, f->dir, &s->cart, &s->adam);
   if (rc == FL_OK) rc = load_text(s, f, doc, err);
   if (rc == FL_OK) rc = load_kept(s, f, d, limits, err);
   if (rc == FL_OK) rc = fl_given_read(f->given, doc, limits, &s->given, &s->n_given, err);

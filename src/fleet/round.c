@@ -27,14 +27,6 @@ typedef struct round {
   fl_study_stats stats;
 } round_t;
 
-fl_study_options fl_trainer_study(fl_trainer *t) {
-  const fl_train_options *o = &t->f->opts;
-  return (fl_study_options){ .chunk_min = o->chunk_min, .chunk_max = o->chunk_max,
-                             .top_k = o->top_k, .top_mass = o->top_mass, .max_q = o->max_q,
-                             .max_a = o->max_a, .turns = o->turns,
-                             .think = o->think, .temperature = 0.6, .seed = o->seed };
-}
-
 static void round_release(round_t *r) {
   for (size_t i = 0; r->fresh != NULL && i < r->n_fresh; i++) fl_conv_release(&r->fresh[i]);
   fl_free(r->used);
@@ -53,7 +45,7 @@ static int round_alloc(round_t *r, fl_err *err) {
   r->fresh = fl_calloc(n, sizeof *r->fresh);
   r->ok = fl_calloc(n, sizeof *r->ok);
   r->conv = fl_calloc(n, sizeof *r->conv);
-  r->parts = fl_calloc(n, r->t->max_parts * sizeof *r->parts);
+  r->parts = fl_calloc(n, r->t->plan.max_parts * sizeof *r->parts);
   r->draw = fl_calloc(r->t->res.n + 1, sizeof *r->draw);
   if (!r->used || !r->plan || !r->fresh || !r->ok || !r->conv || !r->parts || !r->draw)
     return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
@@ -106,12 +98,12 @@ static int plan_conversations(round_t *r, fl_err *err) {
 static void see(round_t *r, size_t j, const fl_conv *c) {
   fl_trainer *t = r->t;
   const fl_vis_options o = { .seed = t->f->opts.seed, .p_iso = t->f->opts.p_iso,
-                             .distract_max = t->f->opts.distract_max < t->max_parts - 1
+                             .distract_max = t->f->opts.distract_max < t->plan.max_parts - 1
                                                  ? t->f->opts.distract_max
-                                                 : t->max_parts - 1 };
+                                                 : t->plan.max_parts - 1 };
   size_t n = fl_visible_draw(&o, r->d->id, (uint32_t)r->number, (uint32_t)j, r->slot, t->res.n,
                              r->draw);
-  size_t *parts = r->parts + r->n_convs * t->max_parts;
+  size_t *parts = r->parts + r->n_convs * t->plan.max_parts;
   for (size_t k = 0; k < n; k++) parts[k] = r->draw[k];
   r->conv[r->n_convs++] = (fl_step_conv){ .conv = c, .parts = parts, .n_parts = n };
 }
@@ -130,8 +122,7 @@ static void lay_out(round_t *r) {
 
 static int step(round_t *r, fl_step_result *out, fl_err *err) {
   fl_trainer *t = r->t;
-  const fl_train_options *o = &t->f->opts;
-  const fl_step_options so = { .rate = fl_train_rate(o), .clip = o->clip, .pack = o->pack };
+  const fl_step_options so = fl_train_step(&t->f->opts);
   if (r->n_convs == 0) return FL_OK; /* nothing came out; the round counts and goes on */
   return fl_step(t->stepper, t->res.trainee, t->res.n, r->conv, r->n_convs, &so, out, err);
 }
@@ -180,7 +171,7 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   fl_round_report rep = { 0 };
   double began = fl_now_s();
   const fl_work before = fl_team_work(t->f->team);
-  if (r.n > t->max_convs) r.n = t->max_convs;
+  if (r.n > t->plan.max_convs) r.n = t->plan.max_convs;
   int rc = choose_target(&r, err);
   if (rc == FL_OK) rc = round_alloc(&r, err);
   if (rc != FL_OK) goto done;

@@ -27,14 +27,14 @@ typedef struct call {
 } call;
 
 size_t fl_together_room(const fl_trainer *t) {
-  return t->max_convs * fl_dist_count(t->f->dist);
+  return t->plan.max_convs * fl_dist_count(t->f->dist);
 }
 
 static bool cancelled(void *ctx) { return fl_trainer_poll(ctx); }
 
 /* --checkpoint is for those who are short of memory: half the streams take half the cache. */
 static size_t at_once(const fl_trainer *t) {
-  return t->f->opts.checkpoint ? (t->max_convs + 1) / 2 : t->max_convs;
+  return t->f->opts.checkpoint ? (t->plan.max_convs + 1) / 2 : t->plan.max_convs;
 }
 
 static void add_stats(fl_study_stats *sum, const fl_study_stats *s) {
@@ -46,7 +46,7 @@ static void add_stats(fl_study_stats *sum, const fl_study_stats *s) {
 
 static int make_share(call *c, fl_events *log) {
   fl_trainer *t = c->t;
-  fl_study_options o = fl_trainer_study(t);
+  fl_study_options o = fl_train_study(&t->f->opts);
   size_t n, made = c->first;
   int rc = FL_OK;
   o.cancelled = cancelled;
@@ -59,7 +59,7 @@ static int make_share(call *c, fl_events *log) {
     add_stats(&c->stats, &s);
   }
   for (size_t i = c->first; i < made; i++) {
-    c->ok[i] = rc == FL_OK && c->ok[i] && fl_conv_within(&c->conv[i], &t->limits);
+    c->ok[i] = rc == FL_OK && c->ok[i] && fl_conv_within(&c->conv[i], &t->plan.conv);
     if (rc != FL_OK) fl_conv_release(&c->conv[i]);
   }
   return rc;
@@ -85,7 +85,7 @@ static int take_line(call *c, const char *line, size_t len) {
   int rc = fl_json_parse(&o, line, len, NULL);
   if (rc == FL_OK && (!fl_json_get_u64(o, "index", &at) || at >= c->n)) rc = FL_EINPUT;
   if (rc == FL_OK && !(fl_json_get_bool(o, "skipped", &skipped) && skipped)) {
-    rc = fl_conv_parse(&c->conv[at], o, &c->t->limits);
+    rc = fl_conv_parse(&c->conv[at], o, &c->t->plan.conv);
     c->ok[at] = rc == FL_OK;
   }
   fl_json_free(o);

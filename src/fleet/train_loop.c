@@ -139,7 +139,7 @@ static void mark_residents(fl_fleet *f, const change *c) {
 
 static int load(fl_trainer *t, size_t doc, fl_err *err) {
   double began = fl_now_s();
-  int rc = fl_residency_load(&t->res, t->f, doc, &t->limits, err);
+  int rc = fl_residency_load(&t->res, t->f, doc, &t->plan.conv, err);
   fl_mdoc *d = &t->f->m.doc[doc];
   if (rc == FL_OK && d->rows == 0) { /* a fleet by another program does not say */
     d->rows = fl_residency_find(&t->res, doc)->cart.rows.n_rows;
@@ -208,50 +208,15 @@ static int after_round(fl_trainer *t, fl_err *err) {
 
 /* --- a run --- */
 
-/* Places that a step needs beside the prefix: user turn, opener, answer. */
-static size_t conversation_rows(const fl_train_options *o) {
-  return o->turns * (o->max_q + o->max_a + 64);
-}
-
-static int plan_sizes(fl_trainer *t, fl_err *err) {
-  const fl_fleet *f = t->f;
-  const fl_train_options *o = &f->opts;
-  const fl_hparams *hp = fl_model_hparams(f->model);
-  const fl_study_options so = fl_trainer_study(t);
-  const size_t rows = conversation_rows(o), p = (size_t)f->m.p;
-  if (fl_study_max_rows(&so) > hp->n_ctx)
-    return fl_fail(err, FL_EUSAGE, "--chunk-max: %zu tokens with --max-q %zu and --max-a %zu do "
-                   "not fit the model's context of %zu; lower them", o->chunk_max, o->max_q,
-                   o->max_a, hp->n_ctx);
-  if (p + rows > hp->n_ctx)
-    return fl_fail(err, FL_EUSAGE, "--p: %zu rows and a conversation of %zu do not fit the model's "
-                   "context of %zu; lower it, --max-q or --max-a", p, rows, hp->n_ctx);
-  const size_t fit = (hp->n_ctx - rows) / p;
-  t->max_parts = o->distract_max + 1;
-  if (t->max_parts > o->budget) t->max_parts = o->budget;
-  if (t->max_parts > f->m.n) t->max_parts = f->m.n;
-  if (t->max_parts > fit) t->max_parts = fit;
-  t->max_convs = o->accum > o->heldout ? o->accum : o->heldout;
-  t->limits = (fl_conv_limits){ .n_vocab = hp->n_vocab, .max_tokens = rows,
-                                .max_sup = o->turns * (o->max_a + 1) };
-  return FL_OK;
-}
-
 static int workspaces(fl_trainer *t, fl_err *err) {
   const fl_fleet *f = t->f;
-  const fl_pass_options po = { .max_rows = FL_PASS_ROWS, .max_spans = t->max_convs };
-  const fl_stepper_limits sl = {
-    .max_convs = t->max_convs, .max_conv_rows = t->limits.max_tokens,
-    .max_sup = t->limits.max_sup * t->max_convs, .max_prefix = (size_t)f->m.p * t->max_parts,
-    .max_parts = t->max_parts, .checkpoint = f->opts.checkpoint, .pack = f->opts.pack,
-    .max_pass_rows = FL_STEP_PASS_ROWS, .positions = f->opts.positions, .dist = f->dist,
-    .grad_dir = f->opts.checkpoint && !f->opts.keep_moments ? f->dir : NULL
-  };
-  int rc = fl_pass_new(&t->pass, f->model, f->team, &po, err);
+  fl_stepper_limits step = t->plan.step;
+  step.dist = f->dist;
+  int rc = fl_pass_new(&t->pass, f->model, f->team, &t->plan.pass, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&t->pool, fl_model_hparams(f->model), fl_model_kernels(f->model),
                         f->opts.gen_kv, 0, err);
-  if (rc == FL_OK) rc = fl_stepper_new(&t->stepper, f->model, f->team, &sl, err);
+  if (rc == FL_OK) rc = fl_stepper_new(&t->stepper, f->model, f->team, &step, err);
   if (rc == FL_OK) rc = fl_ahead_init(&t->ahead, fl_together_room(t), err);
   return rc;
 }
@@ -289,7 +254,11 @@ static int prepare(fl_trainer *t, fl_err *err) {
 }
 
 static int train(fl_trainer *t, fl_err *err) {
-  int rc = t->f->opts.rounds > 0 ? plan_sizes(t, err) : FL_OK;
+  const fl_fleet *f = t->f;
+  int rc = FL_OK;
+  if (f->opts.rounds > 0)
+    rc = fl_train_plan_make(&t->plan, &f->opts, (size_t)f->m.p, f->m.n, fl_model_hparams(f->model),
+                            f->dir, err);
   if (rc == FL_OK) rc = prepare(t, err);
   if (rc != FL_OK) return rc;
   fl_index_forget(t->f); /* a query reads it again */

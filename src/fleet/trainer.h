@@ -16,6 +16,7 @@
 #include "fleet/ahead.h"
 #include "fleet/control.h"
 #include "fleet/heldout.h"
+#include "fleet/plan.h"
 #include "fleet/residency.h"
 #include "fleet/state.h"
 #include "kernels/team.h"
@@ -29,8 +30,7 @@ struct fl_trainer {
   fl_kv_pool *pool;
   fl_stepper *stepper;
   fl_ahead ahead;
-  size_t max_convs, max_parts; /* of a step */
-  fl_conv_limits limits;
+  fl_train_plan plan;
   uint64_t first_round, last_round;
   double began_s, io_s;        /* io_s: reading and writing since the last round event */
   bool stop, paused, one_step; /* one_step: pause again after the next round */
@@ -46,8 +46,6 @@ int fl_index_rebuild(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
 /* --- round.c --- */
 /* One round; FL_EINTR with nothing changed when a stop was asked for before its step. */
 int fl_trainer_round(fl_trainer *t, fl_err *err);
-/* Options of self-study for this run, with the poll hook. */
-fl_study_options fl_trainer_study(fl_trainer *t);
 
 /* --- evaluate.c --- */
 /* Reads or makes the held-out conversations of the residents that lack them. */

@@ -46,6 +46,9 @@ typedef struct fl_hparams {
   fl_layer_hparams layer[FL_MAX_LAYERS];
 } fl_hparams;
 
+/* From the metadata alone; keeps nothing of g. FL_EINPUT, naming the file and the key, for an
+ * unknown architecture and for what is missing, out of range or not finite. Without FL_OK *hp needs
+ * no release. */
 int fl_hparams_read(fl_hparams *hp, const fl_gguf *g, fl_err *err);
 void fl_hparams_release(fl_hparams *hp);
 

@@ -34,8 +34,8 @@ typedef struct fl_pass_options {
   size_t max_out_rows; /* rows in one fl_pass_logits or fl_pass_loss call; 0: max_spans */
   size_t max_prefix;   /* record only: longest prefix of a span in rows */
   bool record, checkpoint;
-  /* Called when a layer is through, in a forward as in a backward: loose parts' rows of it, and where
-   * their gradient goes, are not touched until another call comes to it. May be NULL. */
+  /* Called when a layer is through, in a forward as in a backward: loose parts' rows of it, and
+   * where their gradient goes, are not touched until another call comes to it. May be NULL. */
   void (*layer_done)(void *ctx, size_t layer);
   void *ctx;
 } fl_pass_options;

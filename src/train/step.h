@@ -62,8 +62,8 @@ typedef struct fl_stepper_limits {
   size_t max_pass_rows;  /* with pack: a lower limit on a pass (memory); 0: none. Raised to
                             max_conv_rows */
   fl_dist *dist;         /* whose ranks share fl_step and fl_step_grad; NULL: this process alone */
-  const char *grad_dir;  /* gradients that a step lends lie in nameless files of this folder; NULL: in
-                            memory. Borrowed */
+  const char *grad_dir;  /* gradients that a step lends lie in nameless files of this folder;
+                            NULL: in memory. Borrowed */
 } fl_stepper_limits;
 
 int fl_stepper_new(fl_stepper **out, const fl_model *m, fl_team *team, const fl_stepper_limits *l,
