@@ -3,13 +3,16 @@
 
 Suite *suite_deliver(void);
 Suite *suite_engine(void);
+Suite *suite_engine_docs(void);
+Suite *suite_engine_load(void);
 Suite *suite_render(void);
 Suite *suite_slots(void);
 Suite *suite_speculate(void);
 Suite *suite_spill(void);
 
 int main(void) {
-  static suite_fn *const fns[] = { suite_speculate, suite_deliver, suite_render, suite_spill,
-                                   suite_slots, suite_engine };
+  static suite_fn *const fns[] = { suite_speculate, suite_deliver, suite_render,
+                                   suite_spill,     suite_slots,   suite_engine,
+                                   suite_engine_docs, suite_engine_load };
   return suite_main(fns, sizeof fns / sizeof fns[0]);
 }

@@ -1,97 +1,46 @@
-/* serve_util.h - a small fleet on the embedded model, an engine on it, and clients that wait for
- * their answers. */
+/* serve_util.h - a small fleet on the embedded model, an engine on it, clients that wait for their
+ * answers, and what `flotilla ask` says on the same fleet. */
 #ifndef FL_TESTSUITE_SERVE_UTIL_H
 #define FL_TESTSUITE_SERVE_UTIL_H
 
 #include <pthread.h>
 
 #include "model_util.h"
-#include "scratch.h"
 #include "serve/engine.h"
 
-enum { FLEET_DOCS = 4, FLEET_ROWS = 48 };
+enum { FLEET_DOCS = 4, FLEET_ROWS = 48, QUESTIONS = 8 };
+extern const char *const question[QUESTIONS];
+extern const fl_sampling warm; /* at some temperature */
 
-/* The folder of the fleet, made by fleet_make in the scratch folder. */
-static inline const char *fleet_dir(void) { return scratch("fleet"); }
+/* --- a fleet: an unchecked fixture of each case --- */
+void fleet_make(void); /* of two rounds, in a scratch folder */
+void fleet_drop(void);
+void fleet_train(size_t rounds, bool resume);
+const char *spill_dir(void); /* in the scratch folder; not made */
+void spill_drop(void);
 
-static inline void fleet_train(size_t rounds, bool resume) {
-  fl_model *m;
-  fl_err err = { 0 };
-  fl_source_list docs = { 0 };
+/* --- what `flotilla ask` says: the fleet opened beside the engine's --- */
+typedef struct reference {
+  rig r;
   fl_fleet *f;
-  fl_train_options o;
-  const char *path = fixture("embedded/docs");
-  ck_assert_msg(fl_source_read(&docs, &path, 1, false, &err) == FL_OK, "%s", err.text);
-  ck_assert_msg(fl_model_open(&m, fixture("embedded/model.gguf"), NULL, NULL, &err) == FL_OK, "%s",
-                err.text);
-  fl_train_options_default(&o);
-  o.p = FLEET_ROWS;
-  o.rounds = rounds;
-  o.accum = 2;
-  o.lr = 0.03;
-  o.max_a = 24;
-  o.max_q = 24;
-  o.chunk_min = 64;
-  o.chunk_max = 128;
-  o.embed_chunk = 100;
-  o.heldout = 0;
-  const fl_open_options how = { .resume = resume, .allow_add = true };
-  ck_assert_msg(fl_fleet_open(&f, fleet_dir(), m, NULL, &docs, &o, &how, &err) == FL_OK, "%s",
-                err.text);
-  ck_assert_msg(fl_fleet_train(f, NULL, &err) == FL_OK, "%s", err.text);
-  fl_fleet_close(f);
-  fl_model_close(m);
-  fl_source_release(&docs);
-}
-
-static inline void remove_in(const char *sub) {
-  char path[1200];
-  DIR *d = opendir(sub);
-  for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-    snprintf(path, sizeof path, "%s/%s", sub, e->d_name);
-    unlink(path);
-  }
-  if (d != NULL) closedir(d);
-  rmdir(sub);
-}
+} reference;
+reference reference_open(void);
+void reference_close(reference *x);
+fl_hits reference_hits(reference *x, const char *q);
+fl_ask_options reference_options(const size_t *docs, size_t n);
+/* s: NULL for greedy. The caller frees the text. */
+char *reference_ask(reference *x, const char *q, const fl_sampling *s, uint64_t seed);
 
 /* --- an engine --- */
-
 typedef struct served {
   rig r;
   fl_engine *e;
 } served;
+fl_engine_options small_options(void);
+served serve(const fl_engine_options *o, bool with_fleet);
+void serve_end(served *s, double grace_s);
 
-static inline fl_engine_options small_options(void) {
-  fl_engine_options o;
-  fl_engine_options_default(&o);
-  o.n_slots = 4;
-  o.max_bytes = (uint64_t)256 << 20;
-  o.kv = FL_KV_F32;
-  o.reload_s = 0;
-  return o;
-}
-
-static inline served serve(const fl_engine_options *o, bool with_fleet) {
-  served s = { .r = rig_open("embedded/model.gguf", 2) };
-  fl_fleet *f = NULL;
-  fl_err err = { 0 };
-  const fl_open_options how = { .read_only = true };
-  if (with_fleet)
-    ck_assert_msg(fl_fleet_open(&f, fleet_dir(), s.r.m, s.r.team, NULL, NULL, &how, &err) == FL_OK,
-                  "%s", err.text);
-  ck_assert_msg(fl_engine_start(&s.e, f, s.r.m, s.r.team, o, NULL, &err) == FL_OK, "%s", err.text);
-  return s;
-}
-
-static inline void serve_end(served *s, double grace_s) {
-  fl_engine_stop(s->e, grace_s);
-  rig_close(&s->r);
-}
-
-/* --- a client --- */
-
+/* --- a client: what the engine told it so far --- */
 typedef struct client {
   pthread_mutex_t mu;
   pthread_cond_t moved;
@@ -105,119 +54,22 @@ typedef struct client {
   size_t completion, drafted, accepted;
   size_t hang_up_after; /* deltas; 0: never */
 } client;
-
-static inline void client_start(void *ctx, const fl_job_start *s) {
-  client *c = ctx;
-  pthread_mutex_lock(&c->mu);
-  c->starts++;
-  c->n_docs = s->n_docs;
-  c->rows = s->rows;
-  c->prompt = s->prompt_tokens;
-  c->cached = s->cached_tokens;
-  for (size_t i = 0; i < s->n_docs; i++) {
-    const char *base = strrchr(s->docs[i].name, '/');
-    strncat(c->docs, base != NULL ? base + 1 : s->docs[i].name,
-            sizeof c->docs - strlen(c->docs) - 1);
-    strncat(c->docs, " ", sizeof c->docs - strlen(c->docs) - 1);
-  }
-  pthread_cond_broadcast(&c->moved);
-  pthread_mutex_unlock(&c->mu);
-}
-
-static inline bool client_delta(void *ctx, const fl_job_delta *d) {
-  client *c = ctx;
-  pthread_mutex_lock(&c->mu);
-  fl_buf_append(&c->text, d->text, d->len);
-  c->deltas++;
-  c->tokens += d->n_tokens;
-  for (size_t i = 0; i < d->n_tokens; i++) c->logprob += (double)d->token[i].logprob;
-  bool go_on = c->hang_up_after == 0 || c->deltas < c->hang_up_after;
-  pthread_cond_broadcast(&c->moved);
-  pthread_mutex_unlock(&c->mu);
-  return go_on;
-}
-
-static inline void client_end(void *ctx, const fl_job_end *e) {
-  client *c = ctx;
-  pthread_mutex_lock(&c->mu);
-  c->ends++;
-  c->code = e->code;
-  c->finish = e->finish;
-  c->completion = e->completion_tokens;
-  c->drafted = e->drafted;
-  c->accepted = e->accepted;
-  snprintf(c->error, sizeof c->error, "%s", e->error != NULL ? e->error : "");
-  snprintf(c->stop, sizeof c->stop, "%s", e->stop_string != NULL ? e->stop_string : "");
-  pthread_cond_broadcast(&c->moved);
-  pthread_mutex_unlock(&c->mu);
-}
-
-static inline client *client_new(void) {
-  client *c = fl_calloc(1, sizeof *c);
-  pthread_mutex_init(&c->mu, NULL);
-  pthread_cond_init(&c->moved, NULL);
-  return c;
-}
-
-static inline void client_free(client *c) {
-  fl_job_release(c->job);
-  fl_buf_release(&c->text);
-  pthread_mutex_destroy(&c->mu);
-  pthread_cond_destroy(&c->moved);
-  fl_free(c);
-}
-
-static inline const char *client_text(const client *c) {
-  return c->text.data != NULL ? c->text.data : "";
-}
-
-static inline int client_submit(client *c, fl_engine *e, const fl_job_request *r, fl_err *err) {
-  const fl_job_sink sink = { c, client_start, client_delta, client_end };
-  return fl_engine_submit(e, r, &sink, &c->job, err);
-}
-
-static inline void client_wait_end(client *c) {
-  pthread_mutex_lock(&c->mu);
-  while (c->ends == 0) pthread_cond_wait(&c->moved, &c->mu);
-  pthread_mutex_unlock(&c->mu);
-}
-
-static inline void client_wait_delta(client *c) {
-  pthread_mutex_lock(&c->mu);
-  while (c->ends == 0 && c->deltas == 0) pthread_cond_wait(&c->moved, &c->mu);
-  pthread_mutex_unlock(&c->mu);
-}
+client *client_new(void);
+void client_free(client *c);
+const char *client_text(const client *c);
+int client_submit(client *c, fl_engine *e, const fl_job_request *r, fl_err *err);
+client *client_begin(fl_engine *e, const fl_job_request *r); /* a new one's; must be taken */
+void client_wait_end(client *c);
+void client_wait_ok(client *c); /* for an end that must be a good one */
+void client_wait_delta(client *c);
 
 /* --- requests --- */
-
-static inline fl_message user_says(const char *text) {
-  return (fl_message){ FL_ROLE_USER, text, strlen(text) };
-}
-static inline fl_message model_said(const char *text) {
-  return (fl_message){ FL_ROLE_ASSISTANT, text, strlen(text) };
-}
-
-static inline fl_job_request request_of(const fl_message *msgs, size_t n) {
-  return (fl_job_request){ .msgs = msgs, .n_msgs = n, .sampling = FL_SAMPLING_GREEDY,
-                           .max_new = 24 };
-}
-
+fl_message user_says(const char *text);
+fl_message model_said(const char *text);
+fl_buf words(size_t n); /* "word word ..." */
+fl_job_request request_of(const fl_message *msgs, size_t n); /* greedy, 24 tokens; borrows msgs */
 /* Submits and waits for the end, which must be a good one. */
-static inline client *converse(fl_engine *e, const fl_job_request *r) {
-  client *c = client_new();
-  fl_err err = { 0 };
-  ck_assert_msg(client_submit(c, e, r, &err) == FL_OK, "%s", err.text);
-  client_wait_end(c);
-  ck_assert_msg(c->code == FL_OK, "%s", c->error);
-  ck_assert_int_eq(c->starts, 1);
-  ck_assert_int_eq(c->ends, 1);
-  return c;
-}
-
-static inline client *ask(fl_engine *e, const char *question) {
-  fl_message m = user_says(question);
-  fl_job_request r = request_of(&m, 1);
-  return converse(e, &r);
-}
+client *converse(fl_engine *e, const fl_job_request *r);
+client *ask(fl_engine *e, const char *text);
 
 #endif
