@@ -52,7 +52,8 @@ START_TEST(rows_come_back) {
   ck_assert_uint_eq(fl_seq_rows(s), 43);
   expect(s, 0, 33, 1, 0);
   expect(s, 33, 10, 2, 0);
-  ck_assert_uint_eq(fl_kv_row_bytes(pool), 2 * (32 + 32) * (_i == FL_KV_F16 ? 2u : 4u));
+  ck_assert_uint_eq(fl_kv_page_bytes(pool),
+                    FL_KV_ROWS * 2 * (32 + 32) * (_i == FL_KV_F16 ? 2u : 4u));
   fl_seq_free(s);
   ck_assert_uint_eq(fl_kv_pool_bytes(pool), 0);
   fl_kv_pool_free(pool);

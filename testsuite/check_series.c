@@ -73,7 +73,7 @@ START_TEST(a_push_that_goes_back) {
   fill(&s, 100);
   fl_series_push(&s, 50, 9.0); /* the run went on from round 49 */
   ck_assert_uint_eq(s.n, 50);
-  ck_assert_double_eq(fl_series_last(&s), 9.0);
+  ck_assert_double_eq((double)s.point[s.n - 1].y, 9.0);
   fl_series_push(&s, 0, 1.0);
   ck_assert_uint_eq(s.n, 1);
   fl_series_release(&s);
@@ -86,7 +86,6 @@ START_TEST(what_is_no_number_is_left_out) {
   fl_series_push(&s, 2, INFINITY);
   fl_series_push(&s, 3, 1e300);
   ck_assert_uint_eq(s.n, 0);
-  ck_assert(isnan(fl_series_last(&s)));
   ck_assert(isnan(fl_series_at(&s, 10)));
   fl_series_release(&s);
 }
@@ -146,7 +145,7 @@ START_TEST(a_thin_curve) {
   ck_assert_uint_eq(t.s.n, 10);
   for (uint32_t x = 321; x <= 352; x++) fl_thin_push(&t, x, 5);
   ck_assert_uint_eq(t.s.n, 11);
-  ck_assert_double_eq(fl_series_last(&t.s), 5);
+  ck_assert_double_eq((double)t.s.point[t.s.n - 1].y, 5);
   fl_thin_push(&t, 353, NAN);
   ck_assert_uint_eq(t.n, 0);
   fl_series_release(&t.s);

@@ -19,7 +19,7 @@ static void setup_with(size_t n, size_t pages) {
   pool = rig_pool(&r, FL_KV_F32);
   pass = rig_pass(&r, (fl_pass_options){ .max_rows = 64 });
   prefixes = (fl_prefixes){ .pool = pool };
-  page_bytes = fl_kv_row_bytes(pool) * FL_KV_ROWS;
+  page_bytes = fl_kv_page_bytes(pool);
   ck_assert_msg(fl_slots_init(&slots, n, pool, pages * page_bytes, &prefixes, NULL, &err) == FL_OK,
                 "%s", err.text);
   ck_assert_uint_eq(slots.max_pages, pages);

@@ -370,7 +370,7 @@ START_TEST(a_full_pool_is_an_error) {
   bool ok[N];
   fl_kv_pool *small;
   ck_assert_int_eq(fl_kv_pool_new(&small, s->r.hp, fl_model_kernels(s->r.m), FL_KV_F32,
-                                  300 * fl_kv_row_bytes(s->pool), NULL), FL_OK);
+                                  9 * fl_kv_page_bytes(s->pool), NULL), FL_OK);
   ck_assert_int_eq(fl_study_make(all, ok, s->plan, s->text, N, &s->o, s->pass, small, NULL, NULL,
                                  NULL), FL_EFULL);
   ck_assert_uint_eq(fl_kv_pool_bytes(small), 0);

@@ -225,8 +225,6 @@ void fl_feed_seek(fl_feed *f, size_t event) {
   fold_to(f, event);
 }
 
-void fl_feed_seek_time(fl_feed *f, double t) { fl_feed_seek(f, fl_store_seek(&f->store, t)); }
-
 void fl_feed_step(fl_feed *f, int direction) {
   const fl_store *st = &f->store;
   size_t at = f->cursor;

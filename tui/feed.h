@@ -76,8 +76,6 @@ double fl_feed_seconds_left(const fl_feed *f);
 
 /* Shows the first `event` events (clamped); at the end it follows again. */
 void fl_feed_seek(fl_feed *f, size_t event);
-/* Shows everything up to the time t. */
-void fl_feed_seek_time(fl_feed *f, double t);
 /* One round further (+1) or back (-1). */
 void fl_feed_step(fl_feed *f, int direction);
 

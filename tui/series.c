@@ -115,7 +115,6 @@ double fl_series_at(const fl_series *s, uint32_t at) {
   return n ? (double)s->point[n - 1].y : NAN;
 }
 
-double fl_series_last(const fl_series *s) { return s->n ? (double)s->point[s->n - 1].y : NAN; }
 
 static size_t items_of(const fl_series *s, int level) {
   return level < 0 ? s->n : buckets_of(s, level);

@@ -50,7 +50,6 @@ void fl_series_release(fl_series *s);
 
 /* The value at the greatest point with x <= at; NaN if there is none. */
 double fl_series_at(const fl_series *s, uint32_t at);
-double fl_series_last(const fl_series *s); /* NaN when empty */
 
 /* Summaries of [x0, x1) in n_cols equal columns. half_life: points after which the weight of a
  * point in `smooth` has halved; 0: smooth = mean. */

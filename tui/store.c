@@ -446,12 +446,6 @@ void fl_store_release(fl_store *s) {
   *s = (fl_store){0};
 }
 
-size_t fl_store_bytes(const fl_store *s) {
-  size_t n = s->cap_ticks * sizeof *s->tick + s->cap_bytes + s->cap_numbers * sizeof *s->number;
-  for (int k = 0; k < FL_EV_KINDS; k++) n += s->kind[k].cap * kinds[k].size;
-  return n;
-}
-
 const void *fl_store_rec(const fl_store *s, fl_kind kind, size_t i) {
   return (const char *)s->kind[kind].rec + i * kinds[kind].size;
 }

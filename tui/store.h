@@ -200,7 +200,6 @@ typedef struct fl_store {
 int fl_store_add(fl_store *s, const char *line, size_t len, fl_line_ref where);
 void fl_store_reset(fl_store *s);   /* empties, keeps memory */
 void fl_store_release(fl_store *s);
-size_t fl_store_bytes(const fl_store *s); /* memory held */
 
 /* The record of a kind; the caller knows its type. Valid until the next fl_store_add. */
 const void *fl_store_rec(const fl_store *s, fl_kind kind, size_t i);

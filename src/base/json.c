@@ -69,10 +69,6 @@ fl_json *fl_json_array(void) {
   return cJSON_CreateArray();
 }
 
-fl_json *fl_json_string(const char *s) {
-  return cJSON_CreateString(s);
-}
-
 fl_json *fl_json_number(double v) {
   return cJSON_CreateNumber(v);
 }

@@ -20,7 +20,6 @@ void fl_json_free(fl_json *root);
 
 fl_json *fl_json_object(void);
 fl_json *fl_json_array(void);
-fl_json *fl_json_string(const char *s);
 fl_json *fl_json_number(double v);
 
 const fl_json *fl_json_get(const fl_json *obj, const char *key); /* NULL if absent */

@@ -132,17 +132,12 @@ void *fl_arena_take(fl_arena *a, size_t n, size_t size) {
   fits = fits && fl_add_size(a->used, total, &end) && end <= a->cap;
   if (!fits) {
     /* An unmeasurable sum must not look like a small one: the arena of this size then fails. */
-    if (a->measuring) a->used = a->high = SIZE_MAX;
+    if (a->measuring) a->used = SIZE_MAX;
     return NULL;
   }
   void *p = a->measuring ? NULL : a->base + a->used;
   a->used = end;
-  if (a->used > a->high) a->high = a->used;
   return p;
-}
-
-void fl_arena_reset(fl_arena *a) {
-  a->used = 0;
 }
 
 void fl_arena_forget(fl_arena *a, size_t from) {

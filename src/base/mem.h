@@ -36,20 +36,19 @@ static inline bool fl_add_size(size_t a, size_t b, size_t *out) {
   return !__builtin_add_overflow(a, b, out);
 }
 
-/* An arena: one block sized before use, carved in FL_ALIGN steps, reset as a whole.
- * fl_arena_take() returns zeroed? NO: uninitialised memory; NULL when the block is used up.
+/* An arena: one block sized before use, carved in FL_ALIGN steps.
+ * fl_arena_take() gives memory that is not zeroed; NULL when the block is used up.
  * Measuring: an arena with base == NULL and cap == SIZE_MAX hands out NULL but counts `used`
  * (fl_arena_measure()), so that one carve function both sizes and lays out a workspace. */
 typedef struct fl_arena {
   uint8_t *base;
-  size_t cap, used, high;
+  size_t cap, used;
   bool measuring;
 } fl_arena;
 
 int fl_arena_init(fl_arena *a, size_t n_bytes); /* FL_OK or FL_ENOMEM */
 void fl_arena_measure(fl_arena *a);
 void *fl_arena_take(fl_arena *a, size_t n, size_t size);
-void fl_arena_reset(fl_arena *a);
 /* The content from byte `from` on is lost; its memory goes back to the system until it is written
  * again. */
 void fl_arena_forget(fl_arena *a, size_t from);

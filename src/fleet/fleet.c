@@ -7,11 +7,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/control.h"
-#include "fleet/trainer.h"
 #include "fleet/given.h"
 #include "fleet/retrieval.h"
 #include "fleet/state.h"
 #include "fleet/texts.h"
+#include "fleet/trainer.h"
 
 static void cache_release(fl_fleet *f) {
   for (size_t i = 0; i < f->n_cache; i++) {
@@ -389,14 +389,6 @@ int fl_fleet_commit(fl_fleet *f, fl_commit *c, const char *reason, fl_err *err) 
   fl_event_str(&e, "reason", reason);
   fl_event_emit(f->log, &e);
   return FL_OK;
-}
-
-int fl_fleet_save(fl_fleet *f, const char *reason, fl_err *err) {
-  if (f->read_only) return fl_fail(err, FL_EUSAGE, "%s: opened for reading only", f->dir);
-  if (f->trainer != NULL) return fl_trainer_save(f->trainer, reason, err);
-  if (!f->unsaved) return FL_OK;
-  fl_commit c = { .dir = f->dir };
-  return fl_fleet_commit(f, &c, reason, err);
 }
 
 void fl_hooks_note(const fl_fleet *f, const fl_train_hooks *h, const char *doc, const char *note) {

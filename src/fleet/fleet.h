@@ -136,7 +136,6 @@ int fl_fleet_use_study(fl_fleet *f, const char *path, fl_err *err);
 void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total);
 /* Builds or rebuilds the index and commits it. */
 int fl_fleet_index(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
-int fl_fleet_save(fl_fleet *f, const char *reason, fl_err *err);
 
 size_t fl_fleet_n_docs(const fl_fleet *f);
 void fl_fleet_doc(const fl_fleet *f, size_t i, fl_doc_info *out);

@@ -52,7 +52,6 @@ size_t fl_gguf_n_meta(const fl_gguf *g);
 bool fl_gguf_meta_at(const fl_gguf *g, size_t i, fl_str *key, fl_gguf_type *type);
 bool fl_gguf_has(const fl_gguf *g, const char *key);
 bool fl_gguf_get_u64(const fl_gguf *g, const char *key, uint64_t *out);
-bool fl_gguf_get_i64(const fl_gguf *g, const char *key, int64_t *out);
 bool fl_gguf_get_f64(const fl_gguf *g, const char *key, double *out); /* F32, F64, integers */
 bool fl_gguf_get_bool(const fl_gguf *g, const char *key, bool *out);
 bool fl_gguf_get_str(const fl_gguf *g, const char *key, fl_str *out);

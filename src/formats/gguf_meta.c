@@ -125,16 +125,6 @@ bool fl_gguf_get_u64(const fl_gguf *g, const char *key, uint64_t *out) {
   return true;
 }
 
-bool fl_gguf_get_i64(const fl_gguf *g, const char *key, int64_t *out) {
-  const gguf_pair *pair = fl_gguf_find(g, key);
-  uint64_t v;
-  bool negative;
-  if (pair == NULL || !read_integer(pair->type, pair->value, &v, &negative)) return false;
-  if (!negative && v > INT64_MAX) return false;
-  *out = (int64_t)v;
-  return true;
-}
-
 bool fl_gguf_get_f64(const fl_gguf *g, const char *key, double *out) {
   const gguf_pair *pair = fl_gguf_find(g, key);
   if (pair == NULL || pair->type == FL_GGUF_BOOL || fl_gguf_scalar_bytes(pair->type) == 0)

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "kernels/attention_bwd_isa.h"
 #include "kernels/attention_isa.h"
-#include "kernels/pointwise_isa.h"
+#include "kernels/pointwise.h"
 #include "kernels/table.h"
 
 #define PAGE ((size_t)FL_KV_ROWS)
@@ -238,7 +238,7 @@ void fl_page_put(const fl_kernels *k, void *page, const fl_attn *a, bool is_key,
     size_t to = page_index(a, is_key, at / a->head_dim, d, row_in_page);
     float *f = (float *)(void *)base + to;
     uint16_t *h = (uint16_t *)(void *)base + to, half[RUN];
-    if (a->kv_f16) k->pointwise->to_f16(half, x + at, n);
+    if (a->kv_f16) fl_f32_to_f16_n(k, half, x + at, n);
     for (size_t i = 0; a->kv_f16 && i < n; i++) h[i * step] = half[i];
     for (size_t i = 0; !a->kv_f16 && i < n; i++) f[i * step] = x[at + i];
   }
@@ -278,6 +278,6 @@ void fl_page_get(const fl_kernels *k, const void *page, const fl_attn *a, bool i
     uint16_t half[RUN];
     for (size_t i = 0; a->kv_f16 && i < n; i++) half[i] = h[i * step];
     for (size_t i = 0; !a->kv_f16 && i < n; i++) x[at + i] = f[i * step];
-    if (a->kv_f16) k->pointwise->from_f16(x + at, half, n);
+    if (a->kv_f16) fl_f16_to_f32_n(k, x + at, half, n);
   }
 }

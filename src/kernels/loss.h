@@ -1,4 +1,4 @@
-/* loss.h - sparse distillation loss over a vocabulary (DESIGN: teacher's top-k, not renormalised).
+/* loss.h - sparse distillation loss over a vocabulary (the teacher's top k, not renormalised).
  *
  *   loss_r = sum over kept entries of -p_e * (logit[id_e] - lse(logit row))
  *   dlogit = scale * (P * softmax - p at kept ids),  P = sum of the row's kept p

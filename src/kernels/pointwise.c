@@ -45,9 +45,6 @@ void fl_glu_bwd(const fl_kernels *k, float *dg, float *du, const float *dh, cons
                 const float *u, size_t n, fl_act act) {
   k->pointwise->glu_bwd(dg, du, dh, g, u, n, act);
 }
-void fl_act_fwd(const fl_kernels *k, float *y, const float *x, size_t n, fl_act act) {
-  k->pointwise->act_fwd(y, x, n, act);
-}
 void fl_act_bwd(const fl_kernels *k, float *dx, const float *dy, const float *x, size_t n,
                 fl_act act) {
   k->pointwise->act_bwd(dx, dy, x, n, act);

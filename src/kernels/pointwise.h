@@ -39,8 +39,7 @@ void fl_glu(const fl_kernels *k, float *h, const float *g, const float *u, size_
 /* dg = dh * u * act'(g), du = dh * act(g). dg may be dh, or g; du may be u. */
 void fl_glu_bwd(const fl_kernels *k, float *dg, float *du, const float *dh, const float *g,
                 const float *u, size_t n, fl_act act);
-/* y = act(x); dx = dy * act'(x) */
-void fl_act_fwd(const fl_kernels *k, float *y, const float *x, size_t n, fl_act act);
+/* dx = dy * act'(x) */
 void fl_act_bwd(const fl_kernels *k, float *dx, const float *dy, const float *x, size_t n,
                 fl_act act);
 

@@ -150,10 +150,6 @@ static void glu_bwd(float *dg, float *du, const float *dh, const float *g, const
   }
 }
 
-static void act_fwd(float *y, const float *x, size_t n, fl_act kind) {
-  FOR_LANES(i, m, n) vm_store(y + i, act(vm_load(x + i, m), kind), m);
-}
-
 static void act_bwd(float *dx, const float *dy, const float *x, size_t n, fl_act kind) {
   FOR_LANES(i, m, n) {
     vf y, slope = act_slope(&y, vm_load(x + i, m), kind);
@@ -252,7 +248,6 @@ const struct fl_pointwise_ops FL_ISA_TABLE(fl_pointwise_ops) = {
     .rope_pairs = rope_pairs,
     .glu = glu,
     .glu_bwd = glu_bwd,
-    .act_fwd = act_fwd,
     .act_bwd = act_bwd,
     .add = add,
     .scale = scale,

@@ -17,7 +17,6 @@ struct fl_pointwise_ops {
   void (*glu)(float *h, const float *g, const float *u, size_t n, fl_act act);
   void (*glu_bwd)(float *dg, float *du, const float *dh, const float *g, const float *u, size_t n,
                   fl_act act);
-  void (*act_fwd)(float *y, const float *x, size_t n, fl_act act);
   void (*act_bwd)(float *dx, const float *dy, const float *x, size_t n, fl_act act);
   void (*add)(float *y, const float *x, size_t n);
   void (*scale)(float *y, float s, size_t n);

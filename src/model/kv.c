@@ -20,7 +20,7 @@ typedef struct page {
 struct fl_kv_pool {
   const fl_kernels *kern;
   fl_kv_type type;
-  size_t n_layers, page_bytes, row_bytes, max_bytes, n_used;
+  size_t n_layers, page_bytes, max_bytes, n_used;
   page *free_list;
   fl_kv_layer layer[FL_MAX_LAYERS];
 };
@@ -62,7 +62,6 @@ int fl_kv_pool_new(fl_kv_pool **out, const fl_hparams *hp, const fl_kernels *ker
     kl->k_offset = p->page_bytes;
     kl->v_offset = p->page_bytes + plane;
     p->page_bytes += 2 * plane;
-    p->row_bytes += 2 * l->kv_heads * l->head_dim * element_bytes(type);
   }
   *out = p;
   return FL_OK;
@@ -91,8 +90,8 @@ size_t fl_kv_pool_bytes(const fl_kv_pool *p) {
   return p->n_used * p->page_bytes;
 }
 
-size_t fl_kv_row_bytes(const fl_kv_pool *p) {
-  return p->row_bytes;
+size_t fl_kv_page_bytes(const fl_kv_pool *p) {
+  return p->page_bytes;
 }
 
 size_t fl_kv_n_layers(const fl_kv_pool *p) {

@@ -210,16 +210,8 @@ void fl_pass_rest(fl_pass *p) {
   fl_arena_forget(&p->arena, p->at_rest);
 }
 
-size_t fl_pass_bytes(const fl_pass *p) {
-  return p->arena.cap;
-}
-
 size_t fl_pass_max_rows(const fl_pass *p) {
   return p->opt.max_rows;
-}
-
-fl_team *fl_pass_team(const fl_pass *p) {
-  return p->team;
 }
 
 const fl_model *fl_pass_model(const fl_pass *p) {

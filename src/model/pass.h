@@ -45,9 +45,7 @@ int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_o
 void fl_pass_free(fl_pass *p);
 /* Gives the memory of what the pass holds back to the system until it is used again. */
 void fl_pass_rest(fl_pass *p);
-size_t fl_pass_bytes(const fl_pass *p);
 size_t fl_pass_max_rows(const fl_pass *p);
-fl_team *fl_pass_team(const fl_pass *p);
 const fl_model *fl_pass_model(const fl_pass *p);
 
 /* Rows that stand before a span and lie in no sequence. */

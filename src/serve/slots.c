@@ -14,24 +14,13 @@ enum {
 
 static size_t pages_of(size_t rows) { return (rows + FL_KV_ROWS - 1) / FL_KV_ROWS; }
 
-static int measure_page(fl_slots *s, fl_err *err) {
-  fl_seq *seq = NULL;
-  size_t before = fl_kv_pool_bytes(s->pool);
-  int rc = fl_seq_new(&seq, s->pool, err);
-  if (rc == FL_OK) rc = fl_seq_reserve(seq, 1, err);
-  if (rc == FL_OK) s->page_bytes = fl_kv_pool_bytes(s->pool) - before;
-  fl_seq_free(seq);
-  return rc;
-}
-
 int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_prefixes *prefixes,
                   fl_spill *spill, fl_err *err) {
-  *s = (fl_slots){ .n = n, .pool = pool, .prefixes = prefixes, .spill = spill };
+  *s = (fl_slots){ .n = n, .pool = pool, .prefixes = prefixes, .spill = spill,
+                   .page_bytes = fl_kv_page_bytes(pool) };
+  s->max_pages = max_bytes / s->page_bytes;
   s->slot = fl_calloc(n, sizeof *s->slot);
-  if (s->slot == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots", n);
-  int rc = measure_page(s, err);
-  if (rc == FL_OK) s->max_pages = max_bytes / s->page_bytes;
-  return rc;
+  return s->slot != NULL ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots", n);
 }
 
 /* --- leaving --- */

@@ -18,7 +18,7 @@
  *
  * Invariants:
  *   1. Rows of a slot = rows of its prefix + one for each of `ids`, in order; `prefix` is held
- *   once.
+ *      once.
  *   2. Pages in use, those of rows on their way to disk among them, + pages that the slots of jobs
  *      may still need (`promised`) never exceed the limit, so a running job never fails for lack of
  *      room. The same holds for prefixes.
