@@ -1,5 +1,5 @@
 /* log.h - diagnostics on stderr, "flotilla: ..." one line each. The level is the program's only
- * global state: -1 quiet (errors only), 0 normal, 1 verbose, 2 debug. */
+ * global setting: -1 quiet (errors only), 0 normal, 1 and more verbose. */
 #ifndef FL_BASE_LOG_H
 #define FL_BASE_LOG_H
 

@@ -71,7 +71,7 @@ void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl
  * are the same, so results do not depend on threads or on which other spans are in the call. */
 typedef struct fl_attn_grad_span {
   float *dk, *dv;      /* [n_rows - dkv_from, kv_heads, head_dim] */
-  size_t dkv_from;     /* a multiple of 1; usually 0 */
+  size_t dkv_from;     /* 0: gradients of all rows */
 } fl_attn_grad_span;
 
 void fl_attention_bwd(const fl_kernels *k, fl_team *team, const fl_attn *a,

@@ -30,7 +30,7 @@ void fl_reply_text_release(fl_reply_text *r);
  * nothing: the last one of an answer that stopped by itself is its end; with another the answer is
  * of no use, FL_EFAIL. FL_EINPUT: not this vocabulary's tokens, or no probabilities. */
 int fl_reply_text_tokens(fl_ids *ids, fl_target_room *room, int32_t *stop, const fl_reply_text *r,
-                    const fl_spellings *s, const fl_model *m, double mass, fl_err *err);
+                         const fl_spellings *s, const fl_model *m, double mass, fl_err *err);
 
 /* One row that holds one entry. */
 void fl_target_room_certain(fl_target_room *r, int32_t id);
