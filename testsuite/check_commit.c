@@ -207,14 +207,14 @@ START_TEST(sweeping_leaves_strangers_alone) {
   fl_manifest m = first_generation();
   fl_commit c = { .dir = dir };
   static const char *const strangers[] = { "notes.txt", "doc-000.safetensors", "events.jsonl",
-                                           "fleet.json.bak" };
+                                           "fleet.json.bak", "events.1.jsonl" };
   static const char *const litter[] = { "doc-000.g000009.safetensors", "doc-001.g000009.fza",
                                         "index.g000009.safetensors", "fleet.json.tmp-1-0",
                                         "doc-001.g000002.study.jsonl" };
-  for (size_t i = 0; i < 4; i++) ck_assert_int_eq(put(&c, strangers[i], "x", NULL), FL_OK);
+  for (size_t i = 0; i < 5; i++) ck_assert_int_eq(put(&c, strangers[i], "x", NULL), FL_OK);
   for (size_t i = 0; i < 5; i++) ck_assert_int_eq(put(&c, litter[i], "x", NULL), FL_OK);
   fl_commit_sweep(dir, &m);
-  for (size_t i = 0; i < 4; i++) ck_assert(exists(strangers[i]));
+  for (size_t i = 0; i < 5; i++) ck_assert(exists(strangers[i]));
   for (size_t i = 0; i < 5; i++) ck_assert_msg(!exists(litter[i]), "%s", litter[i]);
   fl_commit_abandon(&c);
   ck_assert_uint_eq(whole(), 0);

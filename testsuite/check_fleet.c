@@ -20,10 +20,10 @@ typedef struct event_list {
   size_t n;
 } event_list;
 
-static event_list read_events(void) {
+static event_list read_part(const char *name) {
   event_list l = { 0 };
   fl_buf text = { 0 };
-  char *path = fl_fs_join(fleet_dir, "events.jsonl");
+  char *path = fl_fs_join(fleet_dir, name);
   ck_assert_int_eq(fl_fs_read(&text, path, 1 << 26, NULL), FL_OK);
   for (size_t at = 0; at < text.len;) {
     const char *end = memchr(text.data + at, '\n', text.len - at);
@@ -40,6 +40,8 @@ static event_list read_events(void) {
   fl_free(path);
   return l;
 }
+
+static event_list read_events(void) { return read_part(FL_EVENTS_FILE); }
 
 static void events_release(event_list *l) {
   for (size_t i = 0; i < l->n; i++) fl_json_free(l->v[i]);
@@ -98,6 +100,38 @@ START_TEST(everything_is_logged) {
   fl_json_get_num(l.v[0], "peak_gbs", &gbs);
   ck_assert_msg(gflops > 0.01 && gflops < 1e6 && gbs > 0.01 && gbs < 1e5, "%g, %g", gflops, gbs);
   events_release(&l);
+}
+END_TEST
+
+/* A log that goes on in a new part tells there again whose events it holds and how the documents
+ * stand; no round is missing. */
+START_TEST(a_log_in_parts) {
+  enum { PART = 12000, ROUNDS = 12 };
+  fl_err err = { 0 };
+  fl_open_options how = { .allow_add = true, .log_bytes = PART };
+  fl_train_options o = small_options();
+  put_docs();
+  o.rounds = ROUNDS;
+  fl_fleet *f = must_open(&o, &how);
+  ck_assert_int_eq(fl_fleet_train(f, NULL, &err), FL_OK);
+  fl_fleet_close(f);
+  ck_assert(in_fleet(FL_EVENTS_OLDER_FILE));
+  event_list old = read_part(FL_EVENTS_OLDER_FILE), now = read_events();
+  ck_assert(is_kind(now.v[0], "run"));
+  bool continued = false;
+  ck_assert(fl_json_get_bool(now.v[0], "continued", &continued) && continued);
+  for (size_t i = 1; i <= 3; i++) ck_assert(is_kind(now.v[i], "doc"));
+  double round = 0, last = 0;
+  for (size_t i = 0; i < old.n + now.n; i++) {
+    const fl_json *e = i < old.n ? old.v[i] : now.v[i - old.n];
+    if (!is_kind(e, "round")) continue;
+    ck_assert(fl_json_get_num(e, "round", &round));
+    ck_assert(last == 0 || round == last + 1);
+    last = round;
+  }
+  ck_assert(last == ROUNDS);
+  events_release(&old);
+  events_release(&now);
 }
 END_TEST
 
@@ -376,6 +410,7 @@ Suite *suite_fleet(void) {
   tcase_set_timeout(t, 240);
   tcase_add_checked_fixture(t, fleet_setup_model, fleet_teardown_model);
   tcase_add_test(t, everything_is_logged);
+  tcase_add_test(t, a_log_in_parts);
   tcase_add_test(t, what_is_seen_is_resident_and_within_the_budget);
   tcase_add_test(t, a_document_is_learnt);
   tcase_add_test(t, the_control_socket_is_obeyed);

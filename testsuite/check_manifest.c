@@ -35,6 +35,7 @@ static fl_manifest sample(void) {
   m.doc[0].study_file = fl_study_file_name(0, 6);
   m.embed_dim = 16;
   m.index_file = fl_index_file_name(0);
+  ck_assert(fl_set_string(&m.template_name, "plain"));
   return m;
 }
 
@@ -66,6 +67,8 @@ START_TEST(round_trip) {
   ck_assert_uint_eq(b.next_id, 2);
   ck_assert_uint_eq(b.opts.p, 48);
   ck_assert_str_eq(b.index_file, "index.g000000.safetensors");
+  ck_assert_str_eq(b.template_name, "plain");
+  ck_assert_ptr_null(b.model_path); /* as every fleet of before it was kept */
   fl_manifest_release(&m);
   fl_manifest_release(&b);
 }

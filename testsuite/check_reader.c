@@ -11,7 +11,7 @@
 #include "suite.h"
 #include "tui/reader.h"
 
-static char dir[64], path[96], other[96];
+static char dir[64], path[96], other[96], older[96];
 static fl_reader reader;
 static fl_store store;
 
@@ -20,6 +20,7 @@ static void setup(void) {
   ck_assert_ptr_nonnull(mkdtemp(dir));
   snprintf(path, sizeof path, "%s/events.jsonl", dir);
   snprintf(other, sizeof other, "%s/events.jsonl.1", dir);
+  snprintf(older, sizeof older, "%s/events.1.jsonl", dir);
   memset(&store, 0, sizeof store);
   ck_assert_int_eq(fl_reader_open(&reader, path), FL_OK);
 }
@@ -29,6 +30,7 @@ static void teardown(void) {
   fl_store_release(&store);
   unlink(path);
   unlink(other);
+  unlink(older);
   rmdir(dir);
 }
 
@@ -97,6 +99,66 @@ START_TEST(rotated) {
     ck_assert_ptr_nonnull(strstr(line.data, want));
   }
   fl_buf_release(&line);
+}
+END_TEST
+
+static void check_rounds(size_t n) {
+  ck_assert_uint_eq(store.n_ticks, n);
+  for (size_t i = 0; i < n; i++) {
+    const fl_rec_round *r = fl_store_rec(&store, FL_EV_ROUND, i);
+    ck_assert_uint_eq(r->round, i + 1);
+  }
+}
+
+/* What the older part keeps comes first, and a part that was followed is not read again when it
+ * becomes the older one. */
+START_TEST(older_part) {
+  append(ROUND(1) ROUND(2));
+  ck_assert_int_eq(rename(path, older), 0);
+  append(ROUND(3));
+  poll_once();
+  check_rounds(3);
+  append(ROUND(4));
+  ck_assert_int_eq(rename(path, older), 0);
+  poll_once();
+  check_rounds(4);
+  append(ROUND(5));
+  poll_once();
+  ck_assert_int_eq(rename(path, older), 0);
+  append(ROUND(6));
+  poll_once();
+  poll_once();
+  check_rounds(6);
+}
+END_TEST
+
+/* A crash between the two names; and a part that is turned while the one before it is read. */
+START_TEST(older_part_alone) {
+  append(ROUND(1));
+  ck_assert_int_eq(rename(path, older), 0);
+  poll_once();
+  check_rounds(1);
+  append(ROUND(2));
+  ck_assert_int_eq(rename(path, older), 0);
+  append(ROUND(3));
+  poll_once();
+  check_rounds(3);
+}
+END_TEST
+
+/* The file that a link names is turned beside itself. */
+START_TEST(older_part_of_a_link) {
+  append(ROUND(1));
+  char far[96], far_older[96];
+  snprintf(far, sizeof far, "%s/far.jsonl", dir);
+  snprintf(far_older, sizeof far_older, "%s/far.1.jsonl", dir);
+  ck_assert_int_eq(rename(path, far_older), 0);
+  ck_assert_int_eq(symlink("far.jsonl", path), 0);
+  append(ROUND(2));
+  poll_once();
+  check_rounds(2);
+  unlink(far);
+  unlink(far_older);
 }
 END_TEST
 
@@ -236,6 +298,9 @@ Suite *suite_reader(void) {
   tcase_add_test(t, absent_then_growing);
   tcase_add_test(t, truncated);
   tcase_add_test(t, rotated);
+  tcase_add_test(t, older_part);
+  tcase_add_test(t, older_part_alone);
+  tcase_add_test(t, older_part_of_a_link);
   tcase_add_test(t, rotated_many_times);
   tcase_add_test(t, damaged_lines_are_counted);
   tcase_add_test(t, a_line_that_is_too_long);

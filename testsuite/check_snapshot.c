@@ -144,6 +144,27 @@ START_TEST(passing_programs_change_nothing) {
 }
 END_TEST
 
+/* A later part of the log tells again of a run that is known, and takes nothing back; where the
+ * earlier parts are gone it tells of it first. */
+START_TEST(a_run_that_is_continued) {
+  static const char again[] = "{\"t\":5,\"ev\":\"run\",\"cmd\":\"train\",\"pid\":1,\"host\":\"h\","
+                              "\"rounds\":10,\"round0\":4,\"continued\":true}";
+  feed("{\"t\":1,\"ev\":\"run\",\"cmd\":\"train\",\"pid\":1,\"host\":\"h\",\"rounds\":10,\"round0\":0}");
+  feed("{\"t\":2,\"ev\":\"run\",\"cmd\":\"serve\",\"pid\":2,\"host\":\"h\"}");
+  feed("{\"t\":4,\"ev\":\"round\",\"round\":6,\"doc\":0,\"loss\":1}");
+  feed(again);
+  ck_assert_uint_eq(snap.run->pid, 2);
+  ck_assert_uint_eq(snap.round, 6);
+  ck_assert_uint_eq(snap.curve.n, 1);
+  teardown();
+  setup();
+  feed(again);
+  ck_assert_uint_eq(snap.run->pid, 1);
+  ck_assert_uint_eq(snap.round, 4);
+  ck_assert_uint_eq(snap.rounds, 10);
+}
+END_TEST
+
 START_TEST(controls) {
   feed("{\"t\":1,\"ev\":\"doc\",\"doc\":3}");
   feed("{\"t\":1,\"ev\":\"control\",\"cmd\":\"set\",\"key\":\"budget\",\"value\":6}");
@@ -311,6 +332,7 @@ Suite *suite_snapshot(void) {
   tcase_add_test(t, spans_against_a_map);
   tcase_add_test(t, resuming_takes_rounds_back);
   tcase_add_test(t, passing_programs_change_nothing);
+  tcase_add_test(t, a_run_that_is_continued);
   tcase_add_test(t, controls);
   tcase_add_test(t, the_worst_goes_by_one_figure);
   tcase_add_test(t, the_recorded_log);

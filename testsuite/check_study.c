@@ -326,7 +326,7 @@ START_TEST(every_attempt_is_in_the_log) {
   fl_buf text = { 0 };
   event_count n = { 0 };
   s->o.max_a = 20; /* some answers are cut */
-  ck_assert_int_eq(fl_events_open(&log, path, NULL), FL_OK);
+  ck_assert_int_eq(fl_events_open(&log, path, 0, NULL), FL_OK);
   const size_t made = make(s, all, ok, 0, N, log, &stats);
   fl_events_close(log);
   ck_assert_int_eq(fl_fs_read(&text, path, 1 << 20, NULL), FL_OK);

@@ -157,8 +157,8 @@ fl_fleet *open_reader(void) {
 }
 
 static bool counts(const char *name) {
-  return strcmp(name, "events.jsonl") != 0 && strcmp(name, "lock") != 0 &&
-         strncmp(name, "control", 7) != 0;
+  return strcmp(name, FL_EVENTS_FILE) != 0 && strcmp(name, FL_EVENTS_OLDER_FILE) != 0 &&
+         strcmp(name, "lock") != 0 && strncmp(name, "control", 7) != 0;
 }
 
 static size_t files_of(const char *dir, char ***names, size_t *n) {

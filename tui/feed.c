@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/events.h"
 #include "base/fs.h"
 #include "base/mem.h"
 
@@ -37,7 +38,7 @@ int fl_feed_open(fl_feed *f, const char *path) {
            : slash  ? fl_strndup(path, slash == path ? 1 : (size_t)(slash - path))
                     : fl_strdup(".");
   f->label = last_components(path, 1);
-  char *log = is_file ? fl_strdup(path) : fl_fs_join(path, "events.jsonl");
+  char *log = is_file ? fl_strdup(path) : fl_fs_join(path, FL_EVENTS_FILE);
   int rc = f->dir && f->label && log ? fl_reader_open(&f->reader, log) : FL_ENOMEM;
   fl_free(log);
   if (rc != FL_OK) fl_feed_close(f);

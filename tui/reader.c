@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/events.h"
 #include "base/fs.h"
 #include "base/mem.h"
 
@@ -41,14 +42,55 @@ void fl_reader_close(fl_reader *r) {
 static void start_file(fl_reader *r) {
   r->len = 0;
   r->offset = r->size = 0;
-  r->skipping = false;
+  r->skipping = r->last_look = false;
 }
 
-/* Opens what the path names now as the file to follow. Only regular files: a pipe or a device
- * under this name would block or never end. */
-static int open_next(fl_reader *r, fl_err *err) {
-  int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+static bool was_read(const fl_reader *r, const struct stat *st) {
+  for (size_t i = 0; i < r->n_files; i++) {
+    struct stat have;
+    if (fstat(r->fd[i], &have) == 0 && have.st_dev == st->st_dev && have.st_ino == st->st_ino)
+      return true;
+  }
+  return false;
+}
+
+static void follow(fl_reader *r, int fd, const struct stat *st) {
+  if (r->n_files == FL_FILES_MAX) {
+    /* The last place is used again; what it held can no longer be read. */
+    close(r->fd[FL_FILES_MAX - 1]);
+    r->n_files--;
+  }
+  r->fd[r->n_files++] = fd;
+  r->dev = st->st_dev;
+  r->ino = st->st_ino;
+  start_file(r);
+}
+
+/* Without waiting: a pipe or a device under this name would block or never end. */
+static int open_quick(const char *path) {
+  return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/* Follows the older part if it was not read yet; *done tells. */
+static int open_older(fl_reader *r, bool *done, fl_err *err) {
   struct stat st;
+  char *older = fl_events_older(r->path);
+  if (!older) return fl_fail(err, FL_ENOMEM, "%s: no memory to read it", r->path);
+  int fd = open_quick(older);
+  fl_free(older);
+  *done = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && !was_read(r, &st);
+  if (*done) follow(r, fd, &st);
+  else if (fd >= 0) close(fd);
+  return FL_OK;
+}
+
+/* Opens the next file to follow: the older part, or what the path names now. Only regular ones. */
+static int open_next(fl_reader *r, fl_err *err) {
+  bool done = false;
+  struct stat st;
+  int rc = open_older(r, &done, err);
+  if (rc != FL_OK || done) return rc;
+  int fd = open_quick(r->path);
   if (fd < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return FL_OK; /* between two names of a rotation */
     return fl_fail(err, FL_EFAIL, "%s: %s; check its permissions", r->path, strerror(errno));
@@ -57,15 +99,7 @@ static int open_next(fl_reader *r, fl_err *err) {
     close(fd);
     return fl_fail(err, FL_EINPUT, "%s: is not a regular file; give a fleet folder", r->path);
   }
-  if (r->n_files == FL_FILES_MAX) {
-    /* The last place is used again; what it held can no longer be read. */
-    close(r->fd[FL_FILES_MAX - 1]);
-    r->n_files--;
-  }
-  r->fd[r->n_files++] = fd;
-  r->dev = st.st_dev;
-  r->ino = st.st_ino;
-  start_file(r);
+  follow(r, fd, &st);
   return FL_OK;
 }
 
@@ -150,7 +184,11 @@ int fl_reader_poll(fl_reader *r, fl_store *store, double seconds, fl_reader_stat
     if (n < 0)
       return fl_fail(err, FL_EFAIL, "%s: %s; read it again later", r->path, strerror(errno));
     if (n == 0) {
-      if (!rotated(r)) return FL_OK;
+      if (!r->last_look && !rotated(r)) return FL_OK;
+      if (!r->last_look) { /* what came between the end and the rename */
+        r->last_look = true;
+        continue;
+      }
       if (r->len > 0 && !r->skipping) store->n_damaged++; /* it will never be completed */
       rc = open_next(r, err);
       if (rc != FL_OK) return rc;

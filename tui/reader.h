@@ -2,6 +2,7 @@
  *
  *   growing    a last line without its newline waits until the rest has come
  *   truncated  the file is shorter than what was read: the log is read anew (FL_READER_RESET)
+ *   parts      the older one (fl_events_older) is read before the one that the path names
  *   rotated    the path names another file: the old one is read to its end, then the new one;
  *              both stay open, so that lines of the old one can still be read again
  *   absent     no file yet, or none any more: nothing happens until it comes
@@ -30,6 +31,7 @@ typedef struct fl_reader {
   uint64_t offset;
   uint64_t size;    /* of the followed file when last looked at */
   bool skipping;    /* inside a line that is too long */
+  bool last_look;   /* the path names another file: once more, then that one */
   size_t n_too_long;
 } fl_reader;
 

@@ -181,9 +181,25 @@ fl_run_state fl_snapshot_end_state(const fl_rec_end *r) {
   return r->status == 3 ? FL_RUN_FAILED : r->status == 2 ? FL_RUN_STOPPED : FL_RUN_DONE;
 }
 
+static bool same_text(const fl_store *st, fl_ref a, fl_ref b) {
+  size_t n, m;
+  const char *s = fl_store_str(st, a, &n), *t = fl_store_str(st, b, &m);
+  return n == m && memcmp(s, t, n) == 0;
+}
+
+/* A later part of the log says again whose events it holds. */
+static bool is_known_run(const fl_store *st, const fl_rec_run *r, uint32_t at) {
+  if (r->continued != 1) return false;
+  for (uint32_t i = at; i-- > 0;) {
+    const fl_rec_run *was = fl_store_rec(st, FL_EV_RUN, i);
+    if (was->pid == r->pid && same_text(st, was->host, r->host)) return true;
+  }
+  return false;
+}
+
 static int on_run(fl_snapshot *s, const fl_store *st, const fl_rec_run *r, uint32_t at) {
   fl_run_kind kind = fl_snapshot_run_kind(st, r);
-  if (kind == FL_RUN_IS_PASSING) return FL_OK;
+  if (kind == FL_RUN_IS_PASSING || is_known_run(st, r, at)) return FL_OK;
   s->run_at = at;
   s->run_t = s->t;
   s->state = FL_RUN_ACTIVE;

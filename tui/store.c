@@ -55,7 +55,8 @@ typedef struct field {
 
 static const field run_fields[] = {
     FIELD(run, cmd, F_STR), FIELD(run, version, F_STR), FIELD(run, pid, F_U32),
-    FIELD(run, resumed, F_BOOL), FIELD(run, model_name, F_STR), FIELD(run, threads, F_U32),
+    FIELD(run, resumed, F_BOOL), FIELD(run, continued, F_BOOL), FIELD(run, model_name, F_STR),
+    FIELD(run, threads, F_U32),
     FIELD(run, isa, F_STR), FIELD(run, kernel, F_STR), FIELD(run, host, F_STR),
     FIELD(run, cpus, F_U32), FIELD(run, mem_bytes, F_F32), FIELD(run, rounds, F_U32),
     FIELD(run, round0, F_U32), FIELD(run, docs, F_U32), FIELD(run, budget, F_U32),

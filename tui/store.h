@@ -62,7 +62,7 @@ typedef struct fl_rec {
 typedef struct fl_rec_run {
   fl_rec rec;
   fl_ref cmd, version, model_name, host, isa, kernel; /* bytes */
-  uint32_t pid, threads, cpus, rounds, round0, docs, budget, resumed;
+  uint32_t pid, threads, cpus, rounds, round0, docs, budget, resumed, continued;
   float mem_bytes, peak_gflops, peak_gbs;
 } fl_rec_run;
 

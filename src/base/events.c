@@ -1,78 +1,76 @@
-/* events.c - the event log. O_APPEND and one write(2) a line keep lines of several threads whole
- * without a lock. */
+/* events.c - making events, and the ways that their lines go: to memory, to a file at once, to a
+ * file by way of a thread. */
 #include "base/events.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/events_file.h"
+#include "base/events_queue.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 
+static const double close_s = 5; /* for a thread to write what waits */
+
 struct fl_events {
-  int fd;            /* -1: kept in memory */
-  atomic_bool quiet; /* a write failed; nothing more is tried */
-  char *path;
-  fl_buf lines;      /* in memory */
+  fl_events_file *file;   /* NULL: kept in memory */
+  fl_events_queue *queue; /* NULL: written at once; else the file's owner */
+  pthread_mutex_t mu;     /* of the file, when written at once */
+  atomic_bool told;       /* of an event that there was no memory for */
+  fl_buf lines;           /* in memory */
 };
 
-/* The last line of a log that a crash cut gets its newline, so that the next line stands alone. */
-static bool mend_last_line(int fd) {
-  struct stat st;
-  char last;
-  if (fstat(fd, &st) != 0) return false;
-  if (!S_ISREG(st.st_mode) || st.st_size == 0) return true;
-  if (pread(fd, &last, 1, st.st_size - 1) != 1) return false;
-  return last == '\n' || write(fd, "\n", 1) == 1;
-}
-
-int fl_events_open(fl_events **out, const char *path, fl_err *err) {
-  int rc = FL_ENOMEM;
+static int new_log(fl_events **out, fl_err *err) {
   fl_events *log = fl_calloc(1, sizeof *log);
-  char *name = fl_strdup(path);
-  int fd = -1;
-  if (log == NULL || name == NULL) {
-    fl_fail(err, rc, "%s: no memory to open the event log", path);
-    goto done;
-  }
-  fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0 || !mend_last_line(fd)) {
-    rc = fl_fs_fail_errno(err, path, "opened for appending", errno);
-    goto done;
-  }
-  log->fd = fd;
-  log->path = name;
+  if (log == NULL) return fl_fail(err, FL_ENOMEM, "no memory to keep events");
+  pthread_mutex_init(&log->mu, NULL);
   *out = log;
   return FL_OK;
-done:
-  if (fd >= 0) close(fd);
-  fl_free(name);
-  fl_free(log);
+}
+
+int fl_events_open(fl_events **out, const char *path, uint64_t part_bytes, fl_err *err) {
+  fl_events *log = NULL;
+  int rc = new_log(&log, err);
+  if (rc == FL_OK) rc = fl_events_file_open(&log->file, path, part_bytes, err);
+  if (rc == FL_OK) *out = log;
+  else fl_events_close(log);
   return rc;
 }
 
-int fl_events_memory(fl_events **out, fl_err *err) {
-  fl_events *log = fl_calloc(1, sizeof *log);
-  if (log == NULL) return fl_fail(err, FL_ENOMEM, "no memory to keep events");
-  log->fd = -1;
-  *out = log;
-  return FL_OK;
-}
+int fl_events_memory(fl_events **out, fl_err *err) { return new_log(out, err); }
 
 const fl_buf *fl_events_lines(const fl_events *log) { return &log->lines; }
 
 void fl_events_close(fl_events *log) {
   if (log == NULL) return;
-  if (log->fd >= 0) close(log->fd);
+  if (log->queue != NULL) fl_events_queue_close(log->queue, close_s);
+  else fl_events_file_close(log->file);
+  pthread_mutex_destroy(&log->mu);
   fl_buf_release(&log->lines);
-  fl_free(log->path);
   fl_free(log);
+}
+
+void fl_events_head(fl_events *log, fl_events_head_fn *head, void *ctx) {
+  if (log != NULL && log->file != NULL) fl_events_file_head(log->file, head, ctx);
+}
+
+int fl_events_behind(fl_events *log, size_t max_bytes, fl_err *err) {
+  if (log == NULL || log->file == NULL || log->queue != NULL) return FL_OK;
+  return fl_events_queue_new(&log->queue, log->file, max_bytes, err);
+}
+
+uint64_t fl_events_drain(fl_events *log, double seconds) {
+  return log != NULL && log->queue != NULL ? fl_events_queue_drain(log->queue, seconds) : 0;
+}
+
+uint64_t fl_events_lost(const fl_events *log) {
+  if (log == NULL || log->file == NULL) return 0;
+  return fl_events_file_lost(log->file) +
+         (log->queue != NULL ? fl_events_queue_dropped(log->queue) : 0);
 }
 
 void fl_event_begin(fl_event *e, const char *kind) {
@@ -117,34 +115,26 @@ void fl_event_raw(fl_event *e, const char *key, const char *json) {
   fl_buf_puts(&e->text, json);
 }
 
-/* 0 or an errno; a short write means that the disk is full. */
-static int write_lines(int fd, const char *lines, size_t len) {
-  ssize_t n;
-  do n = write(fd, lines, len);
-  while (n < 0 && errno == EINTR);
-  if (n < 0) return errno;
-  return (size_t)n < len ? ENOSPC : 0;
-}
-
 void fl_events_append(fl_events *log, const char *lines, size_t len) {
-  if (log == NULL || len == 0 || atomic_load(&log->quiet)) return;
-  if (log->fd < 0) {
+  if (log == NULL || len == 0) return;
+  if (log->file == NULL) {
     fl_buf_append(&log->lines, lines, len);
-    return;
+  } else if (log->queue != NULL) {
+    fl_events_queue_put(log->queue, lines, len);
+  } else {
+    pthread_mutex_lock(&log->mu);
+    fl_events_file_write(log->file, lines, len);
+    pthread_mutex_unlock(&log->mu);
   }
-  const int failed = write_lines(log->fd, lines, len);
-  if (failed != 0 && !atomic_exchange(&log->quiet, true))
-    fl_warn("%s: cannot be written (%s); the event log stops here", log->path,
-            fl_fs_reason(failed));
 }
 
 void fl_event_emit(fl_events *log, fl_event *e) {
   fl_buf_puts(&e->text, "}\n");
   if (!e->text.oom) {
     fl_events_append(log, e->text.data, e->text.len);
-  } else if (log != NULL && !atomic_exchange(&log->quiet, true)) {
-    fl_warn("%s: no memory for an event; the event log stops here",
-            log->path != NULL ? log->path : "events");
+  } else if (log != NULL && !atomic_exchange(&log->told, true)) {
+    fl_warn("%s: no memory for an event; it is left out",
+            log->file != NULL ? fl_events_file_path(log->file) : "events");
   }
   fl_buf_release(&e->text);
 }

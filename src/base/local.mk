@@ -4,6 +4,8 @@ src_libflbase_a_SOURCES = \
 	src/base/buf.c src/base/buf.h \
 	src/base/err.c src/base/err.h \
 	src/base/events.c src/base/events.h \
+	src/base/events_file.c src/base/events_file.h \
+	src/base/events_queue.c src/base/events_queue.h \
 	src/base/fs.c src/base/fs.h src/base/fs_sink.c \
 	src/base/scratch.c src/base/scratch.h \
 	src/base/hash.c src/base/hash.h \

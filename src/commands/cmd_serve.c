@@ -15,6 +15,7 @@
 #include "commands/sampling.h"
 #include "commands/serve_control.h"
 #include "commands/signals.h"
+#include "commands/stop_guard.h"
 #include "edge/server.h"
 
 typedef struct serve_args {
@@ -27,10 +28,16 @@ typedef struct serve_args {
   opt_list allow_hosts, cors;
   const char *name;
   size_t port;
-  uint64_t max_head, max_body;
+  uint64_t max_head, max_body, log_bytes;
   double grace_s;
   bool no_speculate;
 } serve_args;
+
+enum {
+  LOG_S = 5,              /* at the stop, for the disk to take the last events */
+  STOP_S = 20,            /* beyond the grace, for everything to end */
+  LOG_WAITING = 4 << 20   /* bytes of events that may wait for the disk */
+};
 
 static const opt_spec http_specs[] = {
   { .name = "host", .letter = 'H', .type = OPT_TEXT, .meta = "ADDRESS",
@@ -68,6 +75,9 @@ static const opt_spec limit_specs[] = {
   { .name = "heartbeat", .type = OPT_SECONDS, .meta = "TIME", .min = 0.1, .max = 3600,
     .offset = offsetof(serve_args, http.heartbeat_s),
     .help = "silence in a stream that is filled with a comment" },
+  { .name = "log-size", .type = OPT_BYTES, .meta = "SIZE", .min = 1 << 16, .max = 1e15,
+    .offset = offsetof(serve_args, log_bytes),
+    .help = "size at which the event log is put aside and the part before it dropped" },
   { .name = "grace", .type = OPT_SECONDS, .meta = "TIME", .min = 0, .max = 3600,
     .offset = offsetof(serve_args, grace_s),
     .help = "time for running answers when the server is asked to stop" },
@@ -125,6 +135,7 @@ static void init(void *args) {
   a->max_head = a->http.max_head;
   a->max_body = a->http.max_body;
   a->grace_s = 30;
+  a->log_bytes = FL_EVENTS_PART_BYTES;
 }
 
 static void fill(serve_args *a, const fl_model *m, bool fleet) {
@@ -196,8 +207,16 @@ static void log_end(fl_events *log, bool well, double seconds) {
   fl_event_emit(log, &ev);
 }
 
+/* Requests wait for no disk, so what the log could not take by now is given up. */
+static int drain(fl_events *log, const char *dir, fl_err *err) {
+  const unsigned long long left = fl_events_drain(log, LOG_S);
+  if (left == 0) return FL_OK;
+  return fl_fail(err, FL_EFAIL, "%s: its disk did not take the last %llu events within %d s, so they "
+                 "are not in the event log; see whether it answers", dir, left, LOG_S);
+}
+
 static int serve(serve_args *a, fl_engine *e, const fl_model *m, const char *dir, fl_events *log,
-                 fl_err *err) {
+                 stop_guard **guard, fl_err *err) {
   const serve_control_options o = { .sampling = a->sampling.sampling,
                                     .max_new = a->sampling.max_new,
                                     .log = log };
@@ -211,12 +230,15 @@ static int serve(serve_args *a, fl_engine *e, const fl_model *m, const char *dir
     fl_info("serving %s", a->http.model_name);
     control = dir != NULL ? serve_control_open(dir, e, &o) : NULL;
     wait_for_stop(control);
+    *guard = stop_guard_start(a->grace_s + STOP_S, log);
     serve_control_close(control);
     fl_info("stopping; running answers have %.0f s", a->grace_s);
   }
   if (s != NULL) fl_server_stop(s, a->grace_s);
   log_end(log, rc == FL_OK, fl_now_s() - began);
-  return rc;
+  const int drained = drain(log, dir, rc == FL_OK ? err : NULL);
+  stop_guard_forget_log(*guard);
+  return rc == FL_OK ? drained : rc;
 }
 
 /* The C library gives threads heaps of their own, and each keeps what it held at most. Connections
@@ -228,6 +250,18 @@ static void share_heaps(void) {
 #endif
 }
 
+/* From now on no request waits for the disk that the log is on. */
+static int log_requests(fl_fleet *f, const char *dir, fl_err *err) {
+  fl_events *log = fl_fleet_events(f);
+  if (log == NULL) {
+    fl_warn("%s: its event log cannot be written; requests are not noted", dir);
+    return FL_OK;
+  }
+  const int rc = fl_events_behind(log, LOG_WAITING, err);
+  if (rc == FL_OK) fl_fleet_log_run(f, "serve", 0);
+  return rc;
+}
+
 static int run(const opt_parsed *p, fl_err *err) {
   serve_args *a = p->args;
   const char *dir = p->n_operands > 0 ? p->operand[0] : NULL;
@@ -235,7 +269,9 @@ static int run(const opt_parsed *p, fl_err *err) {
   fl_fleet *f = NULL;
   fl_engine *served = NULL;
   fl_events *log = NULL;
-  fl_open_options how = { .read_only = true, .log_events = true };
+  stop_guard *guard = NULL;
+  fl_open_options how = { .read_only = true, .log_events = true,
+                          .log_bytes = a->log_bytes };
   share_heaps();
   signals_catch();
   int rc = engine_open(&e, &a->engine, dir, err);
@@ -244,14 +280,17 @@ static int run(const opt_parsed *p, fl_err *err) {
   if (rc == FL_OK) {
     fill(a, e.model, f != NULL);
     log = f != NULL ? fl_fleet_events(f) : NULL;
-    if (f != NULL) fl_fleet_log_run(f, "serve", 0);
+    if (f != NULL) rc = log_requests(f, dir, err);
+  }
+  if (rc == FL_OK) {
     rc = fl_engine_start(&served, f, e.model, e.team, &a->serve, log, err);
     if (rc == FL_OK) f = NULL; /* the engine's now */
   }
-  if (rc == FL_OK) rc = serve(a, served, e.model, dir, log, err);
+  if (rc == FL_OK) rc = serve(a, served, e.model, dir, log, &guard, err);
   if (served != NULL) fl_engine_stop(served, 0);
   if (f != NULL) fl_fleet_close(f);
   engine_close(&e);
+  stop_guard_dismiss(guard);
   return rc;
 }
 

@@ -34,6 +34,9 @@ static const opt_spec input_specs[] = {
     .help = "questions, as flotilla eval reads them, asked whenever held-out losses are taken" },
   { .name = "eval-arms", .type = OPT_TEXT, .meta = "LIST",
     .offset = offsetof(train_args, eval_arms), .help = "the ways to ask them" },
+  { .name = "log-size", .type = OPT_BYTES, .meta = "SIZE", .min = 1 << 16, .max = 1e15,
+    .offset = offsetof(train_args, log_bytes),
+    .help = "size at which the event log is put aside and the part before it dropped" },
   { .name = "tui", .type = OPT_ON, .offset = offsetof(train_args, tui),
     .help = "show the dashboard while training" },
   { .name = "leave", .type = OPT_ON, .offset = offsetof(train_args, leave),
@@ -54,6 +57,7 @@ static void init(void *args) {
   train_args *a = args;
   fl_train_options_default(&a->train);
   a->eval_arms = "oracle";
+  a->log_bytes = FL_EVENTS_PART_BYTES;
 }
 
 static size_t value_size(opt_type type) {
@@ -230,7 +234,8 @@ int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err)
   double start = fl_now_s();
   fl_open_options how = { .resume = a->resume, .update = a->update, .allow_add = true,
                           .remove = a->remove.v, .n_remove = a->remove.n, .redo = a->redo.v,
-                          .n_redo = a->redo.n, .merge = a->merge, .dist = a->dist };
+                          .n_redo = a->redo.n, .merge = a->merge, .dist = a->dist,
+                          .log_bytes = a->log_bytes };
   const bool leads = fl_dist_leads(a->dist);
   fl_train_hooks hooks = { .poll = signals_poll, .progress = leads ? progress_line : NULL };
   signals_catch();

@@ -1,7 +1,7 @@
 /* engine.c - see engine.h. */
 #include "commands/engine.h"
 
-#include "base/mem.h"
+#include "base/fs.h"
 #include "commands/fleet_dir.h"
 
 static const char *const template_names[] = { "auto", "chatml", "llama3", "gemma4", "gemma",
@@ -21,38 +21,44 @@ const opt_spec engine_options[] = {
   { 0 }
 };
 
-/* The template as asked for, else as the fleet's last run had it, else what the file says. */
-static int choose_template(fl_template *out, const engine_args *a, const char *fleet, fl_err *err) {
+/* The template as asked for, else as the fleet was trained with, else what the file says. */
+static int choose_template(fl_template *out, const engine_args *a, const fleet_origin *o,
+                           fl_err *err) {
+  fl_template was;
   if (a->chat_template > 0) {
     const char *name = template_names[a->chat_template];
     return fl_template_by_name(out, name)
                ? FL_OK
                : fl_fail(err, FL_EUSAGE, "--template %s: unknown", name);
   }
-  char *kept = fleet ? fleet_dir_last_run(fleet, "template") : NULL;
-  fl_template was;
-  if (kept && fl_template_by_name(&was, kept)) *out = was;
-  fl_free(kept);
+  if (o->chat_template && fl_template_by_name(&was, o->chat_template)) *out = was;
+  return FL_OK;
+}
+
+/* The model as asked for, else as the fleet was trained with. */
+static int choose_model(const char **out, const engine_args *a, const fleet_origin *o,
+                        const char *fleet, fl_err *err) {
+  *out = a->model ? a->model : o->model;
+  if (*out == NULL && fleet)
+    return fl_fail(err, FL_EUSAGE, "%s: its model's path is not known; give --model FILE", fleet);
+  if (*out == NULL) return fl_fail(err, FL_EUSAGE, "--model FILE is needed");
+  if (!a->model && !fl_fs_exists(*out))
+    return fl_fail(err, FL_EUSAGE, "%s: the fleet's model is no longer there; give --model FILE",
+                   *out);
   return FL_OK;
 }
 
 int engine_open(engine *out, const engine_args *a, const char *fleet, fl_err *err) {
-  char *path = NULL;
+  const char *path = NULL;
   engine e = { 0 };
-  int rc = FL_OK;
-  if (a->model) {
-    path = fl_strdup(a->model);
-    if (!path) rc = fl_fail(err, FL_ENOMEM, "not enough memory");
-  } else if (fleet) {
-    rc = fleet_dir_model(&path, fleet, err);
-  } else {
-    rc = fl_fail(err, FL_EUSAGE, "--model FILE is needed");
-  }
+  fleet_origin o = { 0 };
   fl_model_options opt = { .pack_experts = a->experts == 1 };
-  if (rc == FL_OK) rc = choose_template(&opt.force_template, a, fleet, err);
+  int rc = fleet ? fleet_dir_origin(&o, fleet, err) : FL_OK;
+  if (rc == FL_OK) rc = choose_model(&path, a, &o, fleet, err);
+  if (rc == FL_OK) rc = choose_template(&opt.force_template, a, &o, err);
   if (rc == FL_OK) rc = fl_team_new(&e.team, (unsigned)a->threads, err);
   if (rc == FL_OK) rc = fl_model_open(&e.model, path, &opt, e.team, err);
-  fl_free(path);
+  fleet_origin_release(&o);
   if (rc != FL_OK) {
     engine_close(&e);
     return rc;

@@ -9,7 +9,7 @@
 typedef struct engine_args {
   const char *model;  /* NULL: from the fleet's manifest, where there is a fleet */
   size_t threads;     /* 0: the cores available */
-  int chat_template;  /* index in the choices; 0: as the last run had it, or from the file */
+  int chat_template;  /* index in the choices; 0: as the fleet was trained with, or from the file */
   int experts;        /* 0: used in the mapping, 1: packed */
 } engine_args;
 
@@ -20,7 +20,7 @@ typedef struct engine {
   fl_model *model;
 } engine;
 
-/* `fleet` is a fleet folder to take the model's path from when --model is not given, or NULL. */
+/* `fleet`: a fleet folder that says what is not given here, or NULL. */
 int engine_open(engine *out, const engine_args *a, const char *fleet, fl_err *err);
 void engine_close(engine *e);
 

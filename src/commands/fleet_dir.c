@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/events.h"
 #include "base/fs.h"
 #include "base/mem.h"
 
@@ -43,29 +44,50 @@ static char *text_of_last_run(const char *data, size_t size, const char *member)
   return NULL;
 }
 
-char *fleet_dir_last_run(const char *dir, const char *member) {
-  char *log = fl_fs_join(dir, "events.jsonl");
-  fl_map m = { 0 };
+/* A text of the last run event in the log, the older part after the current one; allocated. */
+static char *last_run(const char *dir, const char *member) {
+  char *log = fl_fs_join(dir, FL_EVENTS_FILE), *older = log ? fl_events_older(log) : NULL;
+  const char *const part[] = { log, older };
   char *text = NULL;
-  if (log && fl_fs_exists(log) && fl_map_open(&m, log, NULL) == FL_OK) {
+  for (size_t i = 0; i < 2 && !text; i++) {
+    fl_map m = { 0 };
+    if (!part[i] || !fl_fs_exists(part[i]) || fl_map_open(&m, part[i], NULL) != FL_OK) continue;
     text = text_of_last_run((const char *)m.data, m.size, member);
     fl_map_close(&m);
   }
+  fl_free(older);
   fl_free(log);
   return text;
 }
 
-int fleet_dir_model(char **out, const char *dir, fl_err *err) {
+/* What there is of it; nothing where it cannot be read, which the opening will say. */
+static void take_manifest(fleet_origin *o, const char *dir) {
+  fl_manifest m = { 0 };
+  if (fl_manifest_load(&m, dir, NULL) != FL_OK) return;
+  o->model = m.model_path;
+  o->chat_template = m.template_name;
+  m.model_path = m.template_name = NULL;
+  fl_manifest_release(&m);
+}
+
+int fleet_dir_origin(fleet_origin *out, const char *dir, fl_err *err) {
+  fleet_origin o = { 0 };
   if (!fleet_dir_exists(dir)) return refuse_missing(dir, err);
-  char *path = fleet_dir_last_run(dir, "model");
-  if (!path)
-    return fl_fail(err, FL_EUSAGE, "%s: its model's path is not known; give --model FILE", dir);
-  if (fl_fs_exists(path)) {
-    *out = path;
-    return FL_OK;
+  take_manifest(&o, dir);
+  if (!o.model || !fl_fs_exists(o.model)) { /* of before these were kept, or a model that moved */
+    char *path = last_run(dir, "model");
+    if (path) {
+      fl_free(o.model);
+      o.model = path;
+    }
   }
-  int rc =
-      fl_fail(err, FL_EUSAGE, "%s: the fleet's model is no longer there; give --model FILE", path);
-  fl_free(path);
-  return rc;
+  if (!o.chat_template) o.chat_template = last_run(dir, "template");
+  *out = o;
+  return FL_OK;
+}
+
+void fleet_origin_release(fleet_origin *o) {
+  fl_free(o->model);
+  fl_free(o->chat_template);
+  *o = (fleet_origin){ 0 };
 }

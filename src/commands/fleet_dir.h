@@ -10,10 +10,15 @@
 bool fleet_dir_exists(const char *dir); /* there is a fleet.json */
 /* fl_manifest_load, with a sentence for a folder that holds no fleet. */
 int fleet_dir_load(fl_manifest *out, const char *dir, fl_err *err);
-/* A text of the last run event in the log, allocated; NULL where there is none. */
-char *fleet_dir_last_run(const char *dir, const char *member);
-/* The model's path as the last run in the event log had it; allocated. FL_EUSAGE when it is not
- * known or nothing is there any more. That it still is the fleet's model is checked at opening. */
-int fleet_dir_model(char **out, const char *dir, fl_err *err);
+
+/* What a fleet was last trained with, from its manifest; of one that does not say, from the last
+ * run in its event log. NULL: not known. That the model still is the fleet's is checked at opening. */
+typedef struct fleet_origin {
+  char *model;         /* a path; the file may be gone */
+  char *chat_template; /* a name */
+} fleet_origin;
+
+int fleet_dir_origin(fleet_origin *out, const char *dir, fl_err *err);
+void fleet_origin_release(fleet_origin *o);
 
 #endif

@@ -60,6 +60,7 @@ flotilla_SOURCES = \
 	src/commands/serve_control.c src/commands/serve_control.h \
 	src/commands/shape.c src/commands/shape.h \
 	src/commands/signals.c src/commands/signals.h \
+	src/commands/stop_guard.c src/commands/stop_guard.h \
 	src/commands/study_files.c src/commands/study_files.h \
 	src/commands/study_remote.c src/commands/study_remote.h \
 	src/commands/study_seeds.c \

@@ -39,12 +39,13 @@ static uint64_t size_of(const char *path) {
   return fl_fs_size(&n, path, NULL) == FL_OK ? n : 0;
 }
 
-/* Until the trainer has written its first event or ended (*status). */
+/* Until the trainer has written its first event or ended (*status); the log is shorter then when it
+ * went on in a new part. */
 static void wait_for_start(pid_t pid, const char *events, uint64_t before, bool *ended,
                            int *status) {
   const struct timespec nap = { .tv_nsec = 50000000 };
   *ended = false;
-  while (!*ended && size_of(events) <= before) {
+  while (!*ended && size_of(events) == before) {
     if (signals_stop()) kill(pid, SIGTERM);
     *ended = waitpid(pid, status, WNOHANG) == pid;
     nanosleep(&nap, NULL);
@@ -95,7 +96,7 @@ int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err 
   int rc = fl_fs_mkdir(dir, err);
   if (rc != FL_OK) return rc;
   log_path = fl_fs_join(dir, "train.log");
-  events = fl_fs_join(dir, "events.jsonl");
+  events = fl_fs_join(dir, FL_EVENTS_FILE);
   if (!log_path || !events) {
     rc = fl_fail(err, FL_ENOMEM, "not enough memory");
     goto done;

@@ -66,6 +66,8 @@ void fl_prometheus(fl_edge *e, fl_buf *out) {
       (double)atomic_load(&t->ttft_us) * 1e-6);
   put(out, "answer_queue_seconds_total", "counter", "Seconds they waited for slots.",
       (double)atomic_load(&t->queue_us) * 1e-6);
+  put(out, "events_lost_total", "counter", "Events that the event log could not take.",
+      (double)fl_events_lost(e->log));
   put(out, "resident_memory_bytes", "gauge", "Resident memory of the process.",
       (double)fl_rss_bytes());
 }

@@ -37,6 +37,7 @@ void fl_fleet_close(fl_fleet *f) {
   fl_texts_free(f->texts);
   fl_free(f->source_of);
   fl_events_close(f->log);
+  fl_buf_release(&f->run);
   fl_lock_drop(f->lock);
   fl_free(f->dir);
   fl_free(f);

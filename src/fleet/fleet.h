@@ -89,6 +89,7 @@ typedef struct fl_open_options {
   const char *merge;      /* != NULL: one cartridge of this name for all documents together */
   bool read_only;         /* ask, eval, info: no lock, no writing, documents not needed */
   bool log_events;        /* with read_only: queries and answers still go to events.jsonl */
+  uint64_t log_bytes;     /* of a part of the event log; 0: the default */
   fl_dist *dist;          /* the ranks that open it for training together, each in the same folder;
                              rank 0 alone holds the lock and writes. NULL: this process alone */
 } fl_open_options;

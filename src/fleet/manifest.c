@@ -29,6 +29,8 @@ void fl_manifest_release(fl_manifest *m) {
   fl_free(m->model_name);
   fl_free(m->model_hash);
   fl_free(m->tokenizer_hash);
+  fl_free(m->template_name);
+  fl_free(m->model_path);
   fl_free(m->index_file);
   fl_json_free(m->root);
   fl_buf_release(&m->saved);
@@ -220,6 +222,8 @@ static bool set_ours(const fl_manifest *m, fl_json *ours) {
          fl_json_set_str(ours, "model_name", text_or_empty(m->model_name)) &&
          fl_json_set_str(ours, "model_hash", text_or_empty(m->model_hash)) &&
          fl_json_set_str(ours, "tokenizer_hash", text_or_empty(m->tokenizer_hash)) &&
+         fl_json_set_str(ours, "template", text_or_empty(m->template_name)) &&
+         fl_json_set_str(ours, "model_path", text_or_empty(m->model_path)) &&
          fl_json_set_str(ours, "index_file", text_or_empty(m->index_file)) &&
          set_new(ours, "flags", flags_json(m, ours)) && set_new(ours, "merged", members_json(m));
 }

@@ -50,6 +50,8 @@ typedef struct fl_manifest {
   uint32_t next_id;
   bool foreign;            /* by another program: no "flotilla" object */
   char *model_name, *model_hash, *tokenizer_hash; /* NULL when foreign */
+  char *template_name;     /* of the chat, as the last training had it; NULL: not known */
+  char *model_path;        /* where the last training had the model; NULL: not known */
   char *index_file;        /* NULL: none */
   fl_train_options opts;   /* the flags of the last run; `rounds` is not kept */
   fl_member *member;       /* documents merged into the only one; n_members 0: not merged */

@@ -55,11 +55,11 @@ static int need_str(const reader *r, const fl_json *obj, const char *key, bool p
   return fl_set_string(out, s) ? FL_OK : oom(r);
 }
 
-/* A file name that may be absent or "". */
-static int maybe_file(const reader *r, const fl_json *obj, const char *key, char **out) {
+/* A text, or a plain file name, that may be absent or "". */
+static int maybe_str(const reader *r, const fl_json *obj, const char *key, bool plain, char **out) {
   const char *s = NULL;
   if (!fl_json_get_str(obj, key, &s) || s[0] == '\0') return FL_OK;
-  return need_str(r, obj, key, true, out);
+  return need_str(r, obj, key, plain, out);
 }
 
 static int read_doc_ours(const reader *r, const fl_json *o, fl_mdoc *d) {
@@ -70,7 +70,7 @@ static int read_doc_ours(const reader *r, const fl_json *o, fl_mdoc *d) {
   if (rc == FL_OK) rc = need_u64(r, o, "rows", 1 << 24, &d->rows);
   if (rc == FL_OK) rc = need_u64(r, o, "targeted", exact, &d->targeted);
   if (rc == FL_OK) rc = need_u64(r, o, "made", UINT32_MAX, &d->made);
-  if (rc == FL_OK) rc = maybe_file(r, o, "study_file", &d->study_file);
+  if (rc == FL_OK) rc = maybe_str(r, o, "study_file", true, &d->study_file);
   if (rc == FL_OK && fl_json_get(o, "kept") != NULL)
     rc = need_u64(r, o, "kept", UINT32_MAX, &d->kept);
   if (rc != FL_OK) return rc;
@@ -214,7 +214,9 @@ static int read_ours(const reader *r, const fl_json *o, fl_manifest *m) {
   if (rc == FL_OK) rc = need_str(r, o, "model_name", false, &m->model_name);
   if (rc == FL_OK) rc = need_str(r, o, "model_hash", false, &m->model_hash);
   if (rc == FL_OK) rc = need_str(r, o, "tokenizer_hash", false, &m->tokenizer_hash);
-  if (rc == FL_OK) rc = maybe_file(r, o, "index_file", &m->index_file);
+  if (rc == FL_OK) rc = maybe_str(r, o, "template", false, &m->template_name);
+  if (rc == FL_OK) rc = maybe_str(r, o, "model_path", false, &m->model_path);
+  if (rc == FL_OK) rc = maybe_str(r, o, "index_file", true, &m->index_file);
   if (rc == FL_OK) rc = read_flags(r, fl_json_get(o, "flags"), m);
   if (rc == FL_OK) rc = read_members(r, fl_json_get(o, "merged"), m);
   m->next_id = (uint32_t)next_id;

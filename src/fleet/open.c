@@ -1,5 +1,6 @@
 /* open.c - opening a fleet: for reading beside a trainer, or as its one writer. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -40,10 +41,10 @@ static int check_model(fl_fleet *f, fl_err *err) {
   return FL_OK;
 }
 
-static int open_log(fl_fleet *f, fl_err *err) {
-  char *path = fl_fs_join(f->dir, "events.jsonl");
+static int open_log(fl_fleet *f, const fl_open_options *how, fl_err *err) {
+  char *path = fl_fs_join(f->dir, FL_EVENTS_FILE);
   if (path == NULL) return oom(f->dir, err);
-  int rc = fl_events_open(&f->log, path, err);
+  int rc = fl_events_open(&f->log, path, how->log_bytes, err);
   fl_free(path);
   return rc;
 }
@@ -56,7 +57,7 @@ static int open_reader(fl_fleet *f, const fl_open_options *how, fl_err *err) {
                    FL_MANIFEST_FILE);
   if (rc == FL_OK) rc = check_model(f, err);
   f->opts = f->m.opts;
-  if (rc == FL_OK && how->log_events) (void)open_log(f, NULL);
+  if (rc == FL_OK && how->log_events) (void)open_log(f, how, NULL);
   return rc;
 }
 
@@ -130,7 +131,19 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
   rc = fl_texts_new(&f->texts, f->dir, f->sources, err);
   if (rc == FL_OK) rc = there ? open_existing(f, o, how, err) : open_new(f, o, how, err);
   f->sources = NULL;
-  return rc == FL_OK && fl_dist_leads(f->dist) ? open_log(f, err) : rc;
+  return rc == FL_OK && fl_dist_leads(f->dist) ? open_log(f, how, err) : rc;
+}
+
+/* What a later run needs to know of this one, beside what is checked. The path may differ between
+ * ranks, which must not keep them apart: it is set once they have been compared. */
+static int note_model(fl_fleet *f, fl_err *err) {
+  const char *name = fl_template_name(fl_model_template(f->model));
+  char *real = realpath(fl_model_path(f->model), NULL); /* allocated by libc */
+  const char *path = real != NULL ? real : fl_model_path(f->model);
+  if (f->m.template_name == NULL || strcmp(f->m.template_name, name) != 0) f->unsaved = true;
+  const bool ok = fl_set_string(&f->m.template_name, name) && fl_set_string(&f->m.model_path, path);
+  fl_free(real);
+  return ok ? FL_OK : oom(f->dir, err);
 }
 
 /* --- several ranks --- */
@@ -204,6 +217,7 @@ int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *tea
     rc = open_together(f, opts, how, err);
   else
     rc = open_writer(f, opts, how, err);
+  if (rc == FL_OK && !f->read_only) rc = note_model(f, err);
   if (rc != FL_OK) {
     fl_fleet_close(f);
     return rc;

@@ -46,6 +46,7 @@ struct fl_fleet {
   size_t n_old;
   fl_lock *lock;
   fl_events *log;
+  fl_buf run;                    /* members of the run event, for later parts of the log */
   const fl_source_list *sources; /* while opening for writing */
   fl_texts *texts;               /* of the sources, by position; NULL when read-only */
   size_t *source_of;             /* [m.n] position of a document's text; of a merged fleet:

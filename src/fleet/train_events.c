@@ -39,46 +39,42 @@ static void machine(fl_event *e) {
   if (sysinfo(&s) == 0) fl_event_int(e, "mem_bytes", (int64_t)s.totalram * (int64_t)s.mem_unit);
 }
 
-void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total) {
+/* Everything that stays as it is for as long as the run lasts. */
+static void put_run(fl_event *e, const fl_fleet *f, const char *cmd, uint64_t rounds_total) {
   const fl_kernels *k = fl_model_kernels(f->model);
-  if (!fl_dist_leads(f->dist)) return;
   fl_json *flags = fl_json_object();
   fl_buf b = { 0 };
-  fl_event e;
-  fl_event_begin(&e, "run");
-  fl_event_str(&e, "cmd", cmd);
-  fl_event_str(&e, "version", PACKAGE_VERSION);
-  fl_event_int(&e, "pid", (int64_t)getpid());
-  fl_event_bool(&e, "resumed", f->m.rounds > 0);
+  fl_event_str(e, "cmd", cmd);
+  fl_event_str(e, "version", PACKAGE_VERSION);
+  fl_event_int(e, "pid", (int64_t)getpid());
+  fl_event_bool(e, "resumed", f->m.rounds > 0);
   char *path = realpath(fl_model_path(f->model), NULL); /* allocated by libc */
-  fl_event_str(&e, "model", path != NULL ? path : fl_model_path(f->model));
+  fl_event_str(e, "model", path != NULL ? path : fl_model_path(f->model));
   fl_free(path);
-  fl_event_str(&e, "model_name", fl_model_name(f->model));
-  fl_event_str(&e, "model_hash", fl_model_hash(f->model));
-  fl_event_str(&e, "template", fl_template_name(fl_model_template(f->model)));
-  fl_event_str(&e, "fleet", f->dir);
-  fl_event_int(&e, "threads", (int64_t)fl_team_size(f->team));
-  fl_event_int(&e, "ranks", (int64_t)fl_dist_count(f->dist));
-  fl_event_str(&e, "isa", fl_kernels_isa(k));
-  fl_event_str(&e, "kernel", fl_kernels_name(k));
-  machine(&e);
-  fl_event_num(&e, "peak_gflops", fl_peak_gflops(f->team));
-  fl_event_num(&e, "peak_gbs", fl_model_read_rate(f->model, f->team));
-  fl_event_int(&e, "seed", (int64_t)f->opts.seed);
-  fl_event_int(&e, "rounds", (int64_t)rounds_total);
-  fl_event_int(&e, "round0", (int64_t)f->m.rounds);
-  fl_event_int(&e, "docs", (int64_t)f->m.n);
-  fl_event_int(&e, "budget", (int64_t)f->opts.budget);
+  fl_event_str(e, "model_name", fl_model_name(f->model));
+  fl_event_str(e, "model_hash", fl_model_hash(f->model));
+  fl_event_str(e, "template", fl_template_name(fl_model_template(f->model)));
+  fl_event_str(e, "fleet", f->dir);
+  fl_event_int(e, "threads", (int64_t)fl_team_size(f->team));
+  fl_event_int(e, "ranks", (int64_t)fl_dist_count(f->dist));
+  fl_event_str(e, "isa", fl_kernels_isa(k));
+  fl_event_str(e, "kernel", fl_kernels_name(k));
+  machine(e);
+  fl_event_num(e, "peak_gflops", fl_peak_gflops(f->team));
+  fl_event_num(e, "peak_gbs", fl_model_read_rate(f->model, f->team));
+  fl_event_int(e, "seed", (int64_t)f->opts.seed);
+  fl_event_int(e, "rounds", (int64_t)rounds_total);
+  fl_event_int(e, "docs", (int64_t)f->m.n);
+  fl_event_int(e, "budget", (int64_t)f->opts.budget);
   if (flags != NULL && fl_train_options_write(&f->opts, flags, true)) {
     fl_json_print(&b, flags, false);
-    if (!b.oom) fl_event_raw(&e, "flags", b.data);
+    if (!b.oom) fl_event_raw(e, "flags", b.data);
   }
   fl_json_free(flags);
   fl_buf_release(&b);
-  fl_event_emit(f->log, &e);
 }
 
-void fl_log_doc(const fl_fleet *f, size_t i, const char *state) {
+static void log_doc(const fl_fleet *f, size_t i, const char *state, fl_events *log) {
   const fl_mdoc *d = &f->m.doc[i];
   fl_event e;
   fl_event_begin(&e, "doc");
@@ -91,6 +87,36 @@ void fl_log_doc(const fl_fleet *f, size_t i, const char *state) {
   fl_event_bool(&e, "marked", d->marked);
   fl_event_str(&e, "state", state);
   fl_event_str(&e, "hash", d->hash != NULL ? d->hash : "");
+  fl_event_emit(log, &e);
+}
+
+void fl_log_doc(const fl_fleet *f, size_t i, const char *state) { log_doc(f, i, state, f->log); }
+
+/* A later part of the log says again whose events it holds, and a trainer's how its documents
+ * stand now. A server writes on another thread than the one that follows the manifest, so it says
+ * nothing of them. */
+static void begin_part(void *ctx, fl_events *to) {
+  const fl_fleet *f = ctx;
+  fl_event e;
+  fl_event_begin(&e, "run");
+  fl_buf_append(&e.text, f->run.data, f->run.len);
+  if (!f->read_only) fl_event_int(&e, "round0", (int64_t)f->m.rounds);
+  fl_event_bool(&e, "continued", true);
+  fl_event_emit(to, &e);
+  for (size_t i = 0; !f->read_only && i < f->m.n; i++) log_doc(f, i, "kept", to);
+}
+
+void fl_fleet_log_run(fl_fleet *f, const char *cmd, uint64_t rounds_total) {
+  fl_event e;
+  if (!fl_dist_leads(f->dist)) return;
+  fl_event_begin(&e, "run");
+  const size_t begun = e.text.len;
+  put_run(&e, f, cmd, rounds_total);
+  fl_events_head(f->log, NULL, NULL);
+  fl_buf_reset(&f->run);
+  if (!e.text.oom) fl_buf_append(&f->run, e.text.data + begun, e.text.len - begun);
+  if (!e.text.oom && !f->run.oom) fl_events_head(f->log, begin_part, f);
+  fl_event_int(&e, "round0", (int64_t)f->m.rounds);
   fl_event_emit(f->log, &e);
 }
 

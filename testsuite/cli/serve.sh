@@ -177,6 +177,35 @@ says "$fleet/events.jsonl" '"ev":"request".*"status":400'
 says "$fleet/events.jsonl" '"ev":"retrieve"'
 grep -q "$question" "$fleet/events.jsonl" || fail 'the query is not in the log'
 
+# --- a log that is full goes on in a new part
+head -c 65000 /dev/zero | tr '\0' '\n' >"$fleet/events.jsonl"
+serve "$fleet" --log-size 64K
+post 200 /chat/completions "{$(user "$question")}"
+stop
+checks=$((checks + 1))
+[ "$(wc -c <"$fleet/events.1.jsonl")" -ge 65000 ] || fail 'there is no older part'
+for ev in run request end; do
+  says "$fleet/events.jsonl" "\"ev\":\"$ev\""
+done
+
+# --- a disk that hangs, here a full pipe: answers go on, the stop ends, and says what is missing
+cp -R "$fleet" "$work/hung"
+rm "$work/hung/events.jsonl"
+mkfifo "$work/hung/events.jsonl"
+exec 7<>"$work/hung/events.jsonl"
+head -c 65536 /dev/zero >&7
+serve "$work/hung" --grace 1
+post 200 /chat/completions "{$(user "$question")}"
+is "$(content)" "$answer" 'while the log hangs'
+post 200 /chat/completions "{$(user "$question")}"
+kill -TERM "$server"
+checks=$((checks + 1))
+wait "$server"
+[ $? -eq 1 ] || fail 'a stop with events that were not written is a failure'
+server=
+says "$work/serve.err" 'its disk did not take the last [0-9]+ events within 5 s'
+exec 7>&-
+
 # --- keys, a bare model, without speculation
 printf 'a-key-for-tests\n' >"$work/keys"
 chmod 600 "$work/keys"

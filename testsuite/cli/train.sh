@@ -103,4 +103,21 @@ run 0 ask "$work/plain" 'Who?' -n 8 -q --template chatml
 checks=$((checks + 1))
 [ "$(grep -c '"ev":"run".*"template":"plain"' "$work/plain/events.jsonl")" -eq 2 ] ||
   fail "the template was not kept: $(grep -o '"template":"[a-z]*"' "$work/plain/events.jsonl")"
+# It is in the manifest, and where an older program wrote that, in the log.
+mv "$work/plain/events.jsonl" "$work/plain/events.1.jsonl"
+run 0 ask "$work/plain" 'Who?' -n 8 -q && same "$out" "$work/answer"
+sed -i -e '/"template":/d' -e '/"model_path":/d' "$work/plain/fleet.json"
+rm "$work/plain/events.jsonl"
+run 0 ask "$work/plain" 'Who?' -n 8 -q && same "$out" "$work/answer"
+rm "$work/plain"/events*.jsonl
+run 2 ask "$work/plain" 'Who?' && says "$err" 'give --model' && one_sentence
+run 0 train "$work/plain" --resume -m "$model" --template plain --rounds 0 -q
+rm "$work/plain/events.jsonl"
+run 0 ask "$work/plain" 'Who?' -n 8 -q && same "$out" "$work/answer"
+# The log goes on in a new part.
+yes '{"t":1,"ev":"request"}' | head -n 4000 >"$work/plain/events.jsonl"
+run 2 train "$work/plain" --resume --rounds 0 --log-size 1K && says "$err" '--log-size' && one_sentence
+run 0 train "$work/plain" --resume --rounds 0 --log-size 64K
+[ "$(wc -l <"$work/plain/events.1.jsonl")" -eq 4000 ] || fail 'the older part is not what was there'
+says "$work/plain/events.jsonl" '"ev":"run"'
 finish
