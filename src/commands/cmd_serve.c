@@ -211,8 +211,8 @@ static void log_end(fl_events *log, bool well, double seconds) {
 static int drain(fl_events *log, const char *dir, fl_err *err) {
   const unsigned long long left = fl_events_drain(log, LOG_S);
   if (left == 0) return FL_OK;
-  return fl_fail(err, FL_EFAIL, "%s: its disk did not take the last %llu events within %d s, so they "
-                 "are not in the event log; see whether it answers", dir, left, LOG_S);
+  return fl_fail(err, FL_EFAIL, "%s: its disk did not take the last %llu events within %d s, so "
+                 "they are not in the event log; see whether it answers", dir, left, LOG_S);
 }
 
 static int serve(serve_args *a, fl_engine *e, const fl_model *m, const char *dir, fl_events *log,

@@ -12,7 +12,8 @@ bool fleet_dir_exists(const char *dir); /* there is a fleet.json */
 int fleet_dir_load(fl_manifest *out, const char *dir, fl_err *err);
 
 /* What a fleet was last trained with, from its manifest; of one that does not say, from the last
- * run in its event log. NULL: not known. That the model still is the fleet's is checked at opening. */
+ * run in its event log. NULL: not known. That it still is the fleet's model is checked at opening.
+ */
 typedef struct fleet_origin {
   char *model;         /* a path; the file may be gone */
   char *chat_template; /* a name */
