@@ -194,8 +194,8 @@ END_TEST
 /* --- several turns, reasoning first, other instructions --------------------------------------- */
 
 static const fl_seed_kind own_seeds[2] = {
-  { "names", "Write one question on a name in the document. Give the question alone." },
-  { "numbers", "Write one question on a number in the document. Give the question alone." }
+  { "names", "Write one question on a name in the document. Give the question alone.", false },
+  { "numbers", "Write one question on a number in the document. Give the question alone.", false }
 };
 
 static lab *lab_of_turns(unsigned threads, size_t max_rows) {

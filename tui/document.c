@@ -53,6 +53,7 @@ void fl_document_draw(fl_app *a, fl_canvas *c, fl_rect frame) {
   const fl_feed *f = fl_app_feed(a);
   const fl_doc *d = fl_fleet_selected(a);
   char buf[32], title[160], v1[FL_FMT], v2[FL_FMT], v3[FL_FMT];
+  char teacher[FL_FMT + 16] = "";
   size_t n;
   if (!d) {
     fl_frame(c, frame, "Document");
@@ -67,8 +68,11 @@ void fl_document_draw(fl_app *a, fl_canvas *c, fl_rect frame) {
   fl_put_cp(c, r.x + 1, y, g.style, g.cp);
   fl_putf(c, r.x + 3, y++, ST_TEXT, "%s, %s tokens, %s rows, %s steps", g.word,
           fl_fmt_u32(v1, d->tokens), fl_fmt_u32(v2, d->rows), fl_fmt_u32(v3, d->steps));
-  fl_putf(c, r.x + 1, y++, ST_TEXT, "loss %s, held-out %s alone, %s together",
-          fl_fmt_num(v1, d->loss, 3), fl_fmt_num(v2, d->alone, 3), fl_fmt_num(v3, d->composed, 3));
+  if (!isnan(d->teacher))
+    snprintf(teacher, sizeof teacher, ", teacher %s", fl_fmt_num(v1, d->teacher, 3));
+  fl_putf(c, r.x + 1, y++, ST_TEXT, "loss %s, held-out %s alone, %s together%s",
+          fl_fmt_num(v1, d->loss, 3), fl_fmt_num(v2, d->alone, 3), fl_fmt_num(v3, d->composed, 3),
+          teacher);
   fl_putf(c, r.x + 1, y, ST_TEXT, "read %s in %zu span%s", fl_fmt_part(v1, fl_doc_coverage(d)),
           d->n_spans, d->n_spans == 1 ? "" : "s");
   fl_putf(c, r.x + 22, y++, ST_DIM, " %u conversations, %u rejected", d->convs, d->rejected);

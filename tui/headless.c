@@ -99,11 +99,13 @@ static void save_line(fl_buf *out, const fl_rec_save *r) {
 }
 
 static void heldout_line(fl_buf *out, const fl_feed *f, const fl_rec_heldout *r) {
-  char a[FL_FMT], b[FL_FMT];
+  char a[FL_FMT], b[FL_FMT], c[FL_FMT];
   fl_buf_puts(out, "held-out ");
   put_doc(out, f, r->doc);
   fl_buf_printf(out, ": alone %s, together %s", fl_fmt_num(a, (double)r->alone, 4),
                 fl_fmt_num(b, (double)r->composed, 4));
+  if (!isnan(r->teacher))
+    fl_buf_printf(out, ", teacher %s", fl_fmt_num(c, (double)r->teacher, 4));
 }
 
 static void request_line(fl_buf *out, const fl_rec_request *r) {

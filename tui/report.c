@@ -37,7 +37,8 @@ static fl_json *document(const fl_feed *f, const fl_doc *d) {
             fl_json_set_str(o, "residency", residencies[d->residency]) &&
             fl_json_set_str(o, "state", fl_doc_states[d->state < 5 ? d->state : 0]) &&
             num(o, "loss", d->loss) && num(o, "held_out", d->alone) &&
-            num(o, "held_out_together", d->composed) && num(o, "coverage", fl_doc_coverage(d)) &&
+            num(o, "held_out_together", d->composed) &&
+            num(o, "held_out_teacher", d->teacher) && num(o, "coverage", fl_doc_coverage(d)) &&
             u32(o, "last_round", d->last_round) && u32(o, "conversations", d->convs) &&
             u32(o, "rejected", d->rejected) && fl_json_set_bool(o, "marked", d->marked);
   if (ok) return o;

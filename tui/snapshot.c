@@ -26,10 +26,12 @@ void fl_snapshot_release(fl_snapshot *s) {
     fl_series_release(&d->curve);
     fl_series_release(&d->held);
     fl_series_release(&d->held_composed);
+    fl_series_release(&d->held_teacher);
   }
   fl_free(s->doc);
   fl_free(s->doc_hash);
-  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->rate.s, &s->memory.s};
+  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->held_teacher,
+                            &s->rate.s, &s->memory.s};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) fl_series_release(all[i]);
   fl_snapshot_init(s);
 }
@@ -77,8 +79,8 @@ static int need_doc(fl_snapshot *s, uint32_t id, fl_doc **out) {
   if ((s->n_docs + 1) * 2 > s->hash_size && grow_hash(s) != FL_OK) return FL_ENOMEM;
   fl_doc *d = &s->doc[s->n_docs];
   *d = (fl_doc){.id = id, .tokens = FL_NONE, .rows = FL_NONE, .steps = FL_NONE, .loss = NAN,
-                .alone = NAN, .composed = NAN, .held_round = FL_NONE, .last_round = FL_NONE,
-                .last_t = NAN, .last_study = FL_NONE};
+                .alone = NAN, .composed = NAN, .teacher = NAN, .held_round = FL_NONE,
+                .last_round = FL_NONE, .last_t = NAN, .last_study = FL_NONE};
   s->doc_hash[slot_of(s, id)] = (uint32_t)++s->n_docs;
   *out = d;
   return FL_OK;
@@ -159,7 +161,7 @@ static double mix(double mean, double value, double weight) {
 }
 
 static void go_back(fl_snapshot *s, uint32_t round) {
-  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed};
+  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->held_teacher};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) fl_series_truncate(all[i], round);
   fl_thin_truncate(&s->rate, round);
   fl_thin_truncate(&s->memory, round);
@@ -167,6 +169,7 @@ static void go_back(fl_snapshot *s, uint32_t round) {
     fl_series_truncate(&s->doc[i].curve, round);
     fl_series_truncate(&s->doc[i].held, round);
     fl_series_truncate(&s->doc[i].held_composed, round);
+    fl_series_truncate(&s->doc[i].held_teacher, round);
   }
 }
 
@@ -360,19 +363,27 @@ static void replace_in(fl_mean *m, double *old, double now) {
   *old = now;
 }
 
+/* A document's value, and the fleet's: the mean of what the documents last had. */
+static int push_held(fl_series *of_doc, fl_series *of_fleet, fl_mean *m, double *old,
+                     uint32_t round, double now) {
+  replace_in(m, old, now);
+  int rc = fl_series_push(of_doc, round, now);
+  if (rc == FL_OK && m->n) rc = fl_series_push(of_fleet, round, m->sum / (double)m->n);
+  return rc;
+}
+
 static int on_heldout(fl_snapshot *s, const fl_rec_heldout *r) {
   fl_doc *d;
   int rc = need_doc(s, r->doc, &d);
   if (!d || r->round == FL_NONE) return rc;
-  replace_in(&s->mean_alone, &d->alone, (double)r->alone);
-  replace_in(&s->mean_composed, &d->composed, (double)r->composed);
   d->held_round = r->round;
-  rc = fl_series_push(&d->held, r->round, (double)r->alone);
-  if (rc == FL_OK) rc = fl_series_push(&d->held_composed, r->round, (double)r->composed);
-  /* the fleet's curve: the mean of what the documents last had */
-  const fl_mean *a = &s->mean_alone, *c = &s->mean_composed;
-  if (rc == FL_OK && a->n) rc = fl_series_push(&s->held, r->round, a->sum / (double)a->n);
-  if (rc == FL_OK && c->n) rc = fl_series_push(&s->held_composed, r->round, c->sum / (double)c->n);
+  rc = push_held(&d->held, &s->held, &s->mean_alone, &d->alone, r->round, (double)r->alone);
+  if (rc == FL_OK)
+    rc = push_held(&d->held_composed, &s->held_composed, &s->mean_composed, &d->composed, r->round,
+                   (double)r->composed);
+  if (rc == FL_OK)
+    rc = push_held(&d->held_teacher, &s->held_teacher, &s->mean_teacher, &d->teacher, r->round,
+                   (double)r->teacher);
   return rc;
 }
 

@@ -36,6 +36,7 @@ typedef struct fl_doc {
   fl_residency residency;
   double loss;             /* last round that had it as target, nats per token */
   double alone, composed;  /* held out, nats per token */
+  double teacher;          /* the teacher's own there */
   uint32_t held_round;     /* when they were measured; FL_NONE: never */
   uint32_t last_round;     /* as target; FL_NONE: never */
   double last_t;
@@ -46,7 +47,7 @@ typedef struct fl_doc {
   fl_span *span;           /* sorted, disjoint */
   size_t n_spans, cap_spans;
   uint16_t heat[FL_HEAT];  /* conversations by place in the document */
-  fl_series curve, held, held_composed;
+  fl_series curve, held, held_composed, held_teacher;
 } fl_doc;
 
 typedef struct fl_latest {
@@ -94,7 +95,7 @@ typedef struct fl_snapshot {
   uint32_t round;            /* last one done; FL_NONE */
   uint32_t rounds, budget;   /* targets; FL_NONE: unknown */
   fl_ref resident;           /* as the last round told, in the store's numbers */
-  fl_mean mean_alone, mean_composed;
+  fl_mean mean_alone, mean_composed, mean_teacher;
   uint32_t target;           /* document of the last round */
   double loss, loss_mean;    /* last round; running mean over about 20 rounds */
   double lr, grad_norm;
@@ -102,7 +103,7 @@ typedef struct fl_snapshot {
   double rss, peak_rss, resident_bytes; /* bytes */
   double tok_s, gen_tok_s;   /* of the last round, supervised and generated tokens a second */
   fl_cost cost, last;        /* since the beginning; the last round alone */
-  fl_series curve, held, held_composed;
+  fl_series curve, held, held_composed, held_teacher;
   fl_thin rate, memory;
   uint32_t round_at;         /* record of the last round, FL_NONE */
 

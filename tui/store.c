@@ -91,7 +91,8 @@ static const field rotate_fields[] = {FIELD(rotate, round, F_U32), FIELD(rotate,
                                       FIELD(rotate, in, F_NUMBERS), END};
 static const field heldout_fields[] = {
     FIELD(heldout, round, F_U32), FIELD(heldout, doc, F_U32), FIELD(heldout, alone, F_F32),
-    FIELD(heldout, composed, F_F32), FIELD(heldout, convs, F_U32), END};
+    FIELD(heldout, composed, F_F32), FIELD(heldout, teacher, F_F32), FIELD(heldout, convs, F_U32),
+    END};
 static const field coverage_fields[] = {FIELD(coverage, doc, F_U32), FIELD(coverage, tokens, F_U32),
                                         FIELD(coverage, spans, F_NUMBERS), END};
 static const field save_fields[] = {

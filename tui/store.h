@@ -100,7 +100,7 @@ typedef struct fl_rec_rotate {
 typedef struct fl_rec_heldout {
   fl_rec rec;
   uint32_t round, doc, convs;
-  float alone, composed;
+  float alone, composed, teacher; /* the last is NaN in older logs */
 } fl_rec_heldout;
 
 typedef struct fl_rec_coverage {

@@ -76,6 +76,7 @@ static curves choose(fl_app *a) {
       add_text(&cs, &d->curve, true, "loss");
       if (held) add_text(&cs, &d->held, false, "held-out, alone");
       if (held) add_text(&cs, &d->held_composed, false, "held-out, together");
+      if (held) add_text(&cs, &d->held_teacher, false, "the teacher's own");
       break;
     case SHOW_WORST: add_worst(a, &cs); break;
     case SHOW_RUNS:
@@ -91,6 +92,7 @@ static curves choose(fl_app *a) {
       add_text(&cs, &s->curve, true, "loss");
       if (held) add_text(&cs, &s->held, false, "held-out, alone");
       if (held) add_text(&cs, &s->held_composed, false, "held-out, together");
+      if (held) add_text(&cs, &s->held_teacher, false, "the teacher's own");
       break;
   }
   return cs;
@@ -418,7 +420,7 @@ static const char *const help[][2] = {
     {"PgUp PgDn", "pan;  0: the whole run;  Home, End: cursor to the ends"},
     {"s F7", "smoothing"},
     {"y", "log scale"},
-    {"o", "held-out curves"},
+    {"o", "held-out curves; none can come below the teacher's own for long"},
     {NULL, NULL}};
 
 const fl_view fl_view_loss = {"loss", "Loss", draw, key, NULL, help};

@@ -102,8 +102,10 @@ static int loss_at(grad_gate *s, double t, double *loss, fl_err *err) {
     }
   }
   fl_step_conv sc = step_conv(s);
-  size_t n_sup;
-  return fl_step_eval(s->stepper, s->trainee, N_PARTS, &sc, 1, loss, &n_sup, err);
+  fl_step_result r;
+  int rc = fl_step_eval(s->stepper, s->trainee, N_PARTS, &sc, 1, &r, err);
+  if (rc == FL_OK) *loss = r.loss;
+  return rc;
 }
 
 static int slope(grad_gate *s, double h, double *out, fl_err *err) {

@@ -20,7 +20,8 @@ typedef struct study_seeds {
   fl_seed_kind *v;
   size_t n;
 } study_seeds;
-/* JSON, an array or one object a line: {"kind": "...", "text": "..."}; 1 to FL_MAX_SEEDS. */
+/* JSON, an array or one object a line: {"kind": "...", "text": "..."}, or "request" instead of
+ * "text"; 1 to FL_MAX_SEEDS. */
 int study_seeds_read(study_seeds *out, const char *path, fl_err *err);
 void study_seeds_release(study_seeds *s);
 

@@ -8,12 +8,16 @@
 enum { KIND_MAX = 64, TEXT_MAX = 4096, FILE_MAX = 1 << 20 };
 
 static int add(study_seeds *s, const fl_json *o, const char *path, fl_err *err) {
-  const char *kind = NULL, *text = NULL;
+  const char *kind = NULL, *text = NULL, *request = NULL;
   fl_json_get_str(o, "kind", &kind);
   fl_json_get_str(o, "text", &text);
-  if (!kind || !text || !*kind || !*text || strlen(kind) > KIND_MAX || strlen(text) > TEXT_MAX)
+  fl_json_get_str(o, "request", &request);
+  const char *words = request ? request : text;
+  if (!kind || !*kind || strlen(kind) > KIND_MAX || !words || !*words || strlen(words) > TEXT_MAX ||
+      (text && request))
     return fl_fail(err, FL_EINPUT, "%s: seed instruction %zu: \"kind\" (up to %d bytes) and "
-                   "\"text\" (up to %d) are needed", path, s->n + 1, KIND_MAX, TEXT_MAX);
+                   "either \"text\" or \"request\" (up to %d) are needed", path, s->n + 1,
+                   KIND_MAX, TEXT_MAX);
   if (s->n == FL_MAX_SEEDS)
     return fl_fail(err, FL_EINPUT, "%s: more than %d seed instructions; leave some out", path,
                    FL_MAX_SEEDS);
@@ -21,7 +25,7 @@ static int add(study_seeds *s, const fl_json *o, const char *path, fl_err *err) 
   if (!grown) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", path);
   s->v = grown;
   fl_seed_kind *k = &s->v[s->n++];
-  *k = (fl_seed_kind){ fl_strdup(kind), fl_strdup(text) };
+  *k = (fl_seed_kind){ fl_strdup(kind), fl_strdup(words), request != NULL };
   return k->kind && k->text ? FL_OK : fl_fail(err, FL_ENOMEM, "%s: not enough memory", path);
 }
 
@@ -55,7 +59,7 @@ int study_seeds_read(study_seeds *out, const char *path, fl_err *err) {
   }
   if (rc == FL_OK && s.n == 0)
     rc = fl_fail(err, FL_EINPUT, "%s: no seed instruction in it; give objects with \"kind\" and "
-                 "\"text\"", path);
+                 "\"text\" or \"request\"", path);
   fl_buf_release(&text);
   if (rc != FL_OK) {
     study_seeds_release(&s);

@@ -92,16 +92,16 @@ int fl_trainer_heldout(fl_trainer *t, fl_err *err) {
 
 /* --- their loss --- */
 
-/* Loss of slot i's held-out conversations behind the given parts. */
-static int loss_behind(fl_trainer *t, size_t i, const size_t *parts, size_t n_parts, double *loss,
-                       fl_err *err) {
+/* Losses of slot i's held-out conversations behind the given parts. */
+static int loss_behind(fl_trainer *t, size_t i, const size_t *parts, size_t n_parts,
+                       fl_step_result *r, fl_err *err) {
   const fl_resident *s = t->res.slot[i];
-  size_t n = s->n_heldout < t->plan.max_convs ? s->n_heldout : t->plan.max_convs, n_sup = 0;
+  size_t n = s->n_heldout < t->plan.max_convs ? s->n_heldout : t->plan.max_convs;
   fl_step_conv *c = fl_calloc(n, sizeof *c);
   if (c == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the held-out loss");
   for (size_t k = 0; k < n; k++)
     c[k] = (fl_step_conv){ .conv = &s->heldout[k], .parts = parts, .n_parts = n_parts };
-  int rc = fl_step_eval(t->stepper, t->res.trainee, t->res.n, c, n, loss, &n_sup, err);
+  int rc = fl_step_eval(t->stepper, t->res.trainee, t->res.n, c, n, r, err);
   fl_free(c);
   return rc;
 }
@@ -117,16 +117,16 @@ static size_t parts_around(const fl_trainer *t, size_t i, size_t *parts) {
 }
 
 typedef struct figure { /* of one resident */
-  double alone, composed;
+  double alone, composed, teacher;
   uint64_t known;
 } figure;
 
 static int figure_of(fl_trainer *t, size_t i, size_t *parts, figure *out, fl_err *err) {
-  figure g = { .alone = NAN, .composed = NAN, .known = 1 };
-  int rc = loss_behind(t, i, &i, 1, &g.alone, err);
+  fl_step_result alone = { 0 }, composed = { .loss = NAN };
+  int rc = loss_behind(t, i, &i, 1, &alone, err);
   size_t n = parts_around(t, i, parts);
-  if (rc == FL_OK && n > 1) rc = loss_behind(t, i, parts, n, &g.composed, err);
-  if (rc == FL_OK) *out = g;
+  if (rc == FL_OK && n > 1) rc = loss_behind(t, i, parts, n, &composed, err);
+  if (rc == FL_OK) *out = (figure){ alone.loss, composed.loss, alone.teacher, 1 };
   return rc;
 }
 
@@ -146,7 +146,7 @@ static void log_figures(const fl_trainer *t, const figure *all) {
   for (size_t i = 0; i < t->res.n; i++) {
     const figure *g = &all[i % fl_dist_count(t->f->dist) * t->res.n + i];
     const fl_resident *s = t->res.slot[i];
-    if (g->known) fl_log_heldout(t, s->doc, g->alone, g->composed, s->n_heldout);
+    if (g->known) fl_log_heldout(t, s->doc, g->alone, g->composed, g->teacher, s->n_heldout);
   }
 }
 

@@ -110,7 +110,7 @@ typedef struct fl_train_hooks {
 typedef struct fl_progress {
   uint64_t round, rounds_total;     /* done, target */
   const char *doc;
-  double loss, lr;
+  double loss, teacher, lr;         /* teacher: the loss of a student that is the teacher */
   size_t tokens;
   double round_s, elapsed_s, left_s;
   const char *note;                 /* birth, index, rotation, saving: what is going on; or NULL */

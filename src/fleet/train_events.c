@@ -172,6 +172,7 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_event_int(&e, "round", (int64_t)f->m.rounds);
   fl_event_int(&e, "doc", f->m.doc[r->doc].id);
   fl_event_num(&e, "loss", r->n_convs > 0 ? r->step.loss : NAN);
+  fl_event_num(&e, "teacher", r->n_convs > 0 ? r->step.teacher : NAN);
   fl_event_num(&e, "lr", r->lr);
   fl_event_num(&e, "grad_norm", r->n_convs > 0 ? r->step.grad_norm : NAN);
   fl_event_int(&e, "tokens", (int64_t)r->step.n_sup);
@@ -202,7 +203,8 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   double elapsed = fl_now_s() - t->began_s;
   uint64_t done = f->m.rounds - t->first_round, left = t->last_round - f->m.rounds;
   const fl_progress p = { .round = f->m.rounds, .rounds_total = t->last_round,
-                          .doc = f->m.doc[r->doc].name, .loss = r->step.loss, .lr = r->lr,
+                          .doc = f->m.doc[r->doc].name, .loss = r->step.loss,
+                          .teacher = r->step.teacher, .lr = r->lr,
                           .tokens = r->step.n_sup, .round_s = r->seconds, .elapsed_s = elapsed,
                           .left_s = elapsed / (double)done * (double)left };
   t->hooks->progress(t->hooks->ctx, &p);
@@ -237,13 +239,15 @@ void fl_log_coverage(const fl_trainer *t) {
   fl_buf_release(&b);
 }
 
-void fl_log_heldout(const fl_trainer *t, size_t doc, double alone, double composed, size_t n) {
+void fl_log_heldout(const fl_trainer *t, size_t doc, double alone, double composed, double teacher,
+                    size_t n) {
   fl_event e;
   fl_event_begin(&e, "heldout");
   fl_event_int(&e, "round", (int64_t)t->f->m.rounds);
   fl_event_int(&e, "doc", t->f->m.doc[doc].id);
   fl_event_num(&e, "alone", alone);
   fl_event_num(&e, "composed", composed);
+  fl_event_num(&e, "teacher", teacher);
   fl_event_int(&e, "convs", (int64_t)n);
   fl_event_emit(t->f->log, &e);
 }

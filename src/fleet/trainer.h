@@ -86,7 +86,8 @@ void fl_log_replayed(const fl_trainer *t, size_t doc, uint32_t conv, const fl_co
 void fl_log_rotation(const fl_trainer *t, const size_t *out, size_t n_out, const size_t *in,
                      size_t n_in);
 void fl_log_coverage(const fl_trainer *t);
-void fl_log_heldout(const fl_trainer *t, size_t doc, double alone, double composed, size_t n);
+void fl_log_heldout(const fl_trainer *t, size_t doc, double alone, double composed, double teacher,
+                    size_t n);
 void fl_log_end(const fl_fleet *f, const char *status, double seconds);
 
 #endif

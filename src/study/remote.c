@@ -384,11 +384,18 @@ static int all_well(const maker *mk) {
   return fl_fail(mk->err, FL_EFAIL, "the generator is of no use: %s", mk->why.text);
 }
 
+/* A request that is given needs no exchange. */
+static int ask_one(maker *mk, item *it) {
+  const fl_seed_kind *seed = seed_of(mk, it);
+  if (!seed->is_request) return add_exchange(mk, it, seed->text, false);
+  it->request = fl_strdup(seed->text);
+  return it->request ? FL_OK : fl_fail(mk->err, FL_ENOMEM, "not enough memory for a request");
+}
+
 static int ask(maker *mk) {
   int rc = FL_OK;
   for (size_t i = 0; i < mk->n && rc == FL_OK; i++)
-    if (!mk->item[i].done)
-      rc = add_exchange(mk, &mk->item[i], seed_of(mk, &mk->item[i])->text, false);
+    if (!mk->item[i].done) rc = ask_one(mk, &mk->item[i]);
   if (rc == FL_OK) rc = exchange(mk);
   for (size_t i = 0; i < mk->n_live && rc == FL_OK; i++) rc = take_request(mk, i);
   if (rc == FL_OK) rc = all_well(mk);

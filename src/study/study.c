@@ -294,7 +294,17 @@ static bool waits(const maker *mk, const item *it) {
   return !it->closed && it->turns == mk->turn;
 }
 
+/* A request that is given: asked once, since bot B would answer alike again. */
+static int take_given(maker *mk, item *it) {
+  const char *text = seed_of(mk, it)->text;
+  it->closed = mk->turn > 0 || mk->attempt > 0;
+  if (it->closed) return FL_OK;
+  it->request = (fl_bot_text){ .text = fl_strdup(text), .len = strlen(text) };
+  return it->request.text ? FL_OK : fl_fail(mk->err, FL_ENOMEM, "out of memory for a request");
+}
+
 static int ask_one(maker *mk, item *it) {
+  if (seed_of(mk, it)->is_request) return take_given(mk, it);
   const size_t max_new = mk->o->max_q + (it->thinks ? THINK_ROOM : 0);
   char *text = instruction(mk, it);
   if (!text) return fl_fail(mk->err, FL_ENOMEM, "out of memory for a prompt");
@@ -415,6 +425,12 @@ static size_t n_waiting(const maker *mk) {
   return n;
 }
 
+static size_t n_without_turn(const maker *mk) {
+  size_t n = 0;
+  for (size_t i = 0; i < mk->n; i++) n += mk->item[i].turns == 0;
+  return n;
+}
+
 /* A conversation whose next turn does not come out keeps those before it. */
 static int make_all(maker *mk) {
   int rc = FL_OK;
@@ -424,7 +440,7 @@ static int make_all(maker *mk) {
       if (rc == FL_OK) rc = answer(mk);
       if (rc != FL_OK) return rc;
     }
-    if (mk->turn == 0) mk->stats.skipped = n_waiting(mk);
+    if (mk->turn == 0) mk->stats.skipped = n_without_turn(mk);
     for (size_t i = 0; i < mk->n; i++) mk->item[i].closed |= waits(mk, &mk->item[i]);
   }
   return rc;

@@ -34,7 +34,10 @@ typedef struct fl_study_options {
 } fl_study_options;
 
 enum { FL_N_SEED_KINDS = 7, FL_MAX_TURNS = 8, FL_MAX_SEEDS = 64 };
-typedef struct fl_seed_kind { const char *kind, *text; } fl_seed_kind;
+typedef struct fl_seed_kind {
+  const char *kind, *text;
+  bool is_request; /* the text is what bot B is asked, in one turn and without bot A */
+} fl_seed_kind;
 extern const fl_seed_kind fl_seed_kinds[FL_N_SEED_KINDS];
 
 /* A document as study sees it. Token offsets map to byte offsets: a chunk is a byte range. */

@@ -43,7 +43,7 @@ typedef struct job {
   bool pack, backward;
   bool *lent;    /* [n_trainees] gradients of this step alone */
   float scale;   /* of the loss: 1 / supervised rows */
-  double loss;   /* sum over supervised rows */
+  double loss, teacher; /* sums over supervised rows */
   size_t n_sup, n_rows;
   fl_err *err;
 } job;
@@ -178,6 +178,13 @@ static int check_conv(const job *j, const fl_step_conv *sc) {
   return FL_OK;
 }
 
+static double entropy(const fl_targets *t) {
+  double sum = 0;
+  for (size_t i = 0; i < t->first[t->n_rows]; i++)
+    if (t->prob[i] > 0) sum -= (double)t->prob[i] * log((double)t->prob[i]);
+  return sum;
+}
+
 static int check_job(job *j) {
   if (j->n_convs == 0 || j->n_convs > j->s->lim.max_convs)
     return fl_fail(j->err, FL_EINPUT, "a step of %zu conversations where 1 to %zu were planned for",
@@ -187,6 +194,7 @@ static int check_job(job *j) {
     if (rc != FL_OK) return rc;
     j->n_sup += j->convs[i].conv->targets.n_rows;
     j->n_rows += conv_rows(j->convs[i].conv);
+    j->teacher += entropy(&j->convs[i].conv->targets);
   }
   j->scale = (float)(1.0 / (double)j->n_sup);
   return FL_OK;
@@ -374,6 +382,13 @@ static double norm_and_clip(const job *j, double clip) {
   return sqrt(sum);
 }
 
+static fl_step_result losses(const job *j) {
+  return (fl_step_result){ .loss = j->loss / (double)j->n_sup,
+                           .teacher = j->teacher / (double)j->n_sup,
+                           .n_sup = j->n_sup,
+                           .n_rows = j->n_rows };
+}
+
 static int grad_job(job *j, double clip, fl_step_result *r) {
   const double start_s = fl_now_s();
   int rc = run_job(j);
@@ -381,11 +396,9 @@ static int grad_job(job *j, double clip, fl_step_result *r) {
   const double norm = norm_and_clip(j, clip);
   if (!isfinite(norm))
     return fl_fail(j->err, FL_EFAIL, "the gradient is not finite; nothing was changed, lower --lr");
-  *r = (fl_step_result){ .loss = j->loss / (double)j->n_sup,
-                         .grad_norm = norm,
-                         .n_sup = j->n_sup,
-                         .n_rows = j->n_rows,
-                         .student_s = fl_now_s() - start_s };
+  *r = losses(j);
+  r->grad_norm = norm;
+  r->student_s = fl_now_s() - start_s;
   return FL_OK;
 }
 
@@ -421,13 +434,10 @@ int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_ste
 }
 
 int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
-                 const fl_step_conv *convs, size_t n_convs, double *loss, size_t *n_sup,
-                 fl_err *err) {
+                 const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err) {
   job j = { .s = s, .trainees = trainees, .n_trainees = n_trainees, .convs = convs,
             .n_convs = n_convs, .pack = s->lim.pack, .err = err };
   int rc = run_job(&j);
-  if (rc != FL_OK) return rc;
-  *loss = j.loss / (double)j.n_sup;
-  if (n_sup) *n_sup = j.n_sup;
-  return FL_OK;
+  if (rc == FL_OK) *r = losses(&j);
+  return rc;
 }

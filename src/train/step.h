@@ -39,6 +39,8 @@ typedef struct fl_step_options {
 
 typedef struct fl_step_result {
   double loss;          /* nats per supervised position */
+  double teacher;       /* what it would be if the student gave the teacher's very probabilities: the
+                           entropy of those that were kept */
   double grad_norm;     /* L2 over all visible cartridges */
   size_t n_sup, n_rows;
   double student_s, opt_s;
@@ -74,10 +76,9 @@ void fl_stepper_free(fl_stepper *s);
  * FL_EFAIL before any cartridge moved. */
 int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err);
-/* Loss only (held-out), nothing changes; by this rank alone. */
+/* Losses only (held-out), nothing changes; by this rank alone. */
 int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
-                 const fl_step_conv *convs, size_t n_convs, double *loss, size_t *n_sup,
-                 fl_err *err);
+                 const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err);
 /* Gradients only, for gates and tests: trainees' grad, which has a block, is filled; no optimizer
  * step. */
 int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,

@@ -15,6 +15,13 @@ run 0 study -m "$model" -d "$docs/mine.md" --count 2 $small --seeds "$work/seeds
 }
 says "$work/own.jsonl" '"kind":"names"'
 
+# What bot B is asked, as it stands.
+echo '[{"kind":"quote","request":"Repeat the text."},{"kind":"names","text":"Write one question."}]' >"$work/seeds"
+# shellcheck disable=SC2086
+run 0 study -m "$model" -d "$docs/mine.md" --count 4 $small --turns 2 --seeds "$work/seeds" -q
+says "$out" '"kind":"quote".*"request":"Repeat the text\.","answer":".*Tulby'
+says "$out" '"kind":"names"'
+
 run 0 study --show "$work/two.jsonl" --texts 1
 says "$out" "^conversations +$(lines "$work/two.jsonl")\$"
 says "$out" '^> [A-Z]'
@@ -57,7 +64,7 @@ checks=$((checks + 1))
 sed 's/"sup":\[[0-9]*/"sup":[99999/' "$work/one.jsonl" >"$work/bad"
 run 4 study --show "$work/bad" && one_sentence
 run 1 study --show "$work/nowhere" && one_sentence
-for text in '' '[]' '{}' '{"kind":"","text":"a"}' '{"kind":"a","text":1}' '[{"kind":"a"}]' '{'; do
+for text in '' '[]' '{}' '{"kind":"","text":"a"}' '{"kind":"a","text":1}' '{"kind":"a","request":""}' '{"kind":"a","text":"b","request":"c"}' '[{"kind":"a"}]' '{'; do
   printf '%s' "$text" >"$work/seeds"
   run 4 study -m "$model" -d "$docs/mine.md" --seeds "$work/seeds" && says "$err" seeds && one_sentence
 done
