@@ -9,7 +9,6 @@
 #include "kernels/loss.h"
 
 enum {
-  SLICE = 512,       /* rows of a pass, as the other commands have */
   STREAMS = 8,
   PROMPT = 16,
   STEPS = 32,        /* tokens decoded a stream */
@@ -38,7 +37,7 @@ static void bed_release(bed *d) {
 }
 
 static int bed_init(bed *d, bench *b, size_t n_ids, fl_err *err) {
-  const fl_pass_options opt = { .max_rows = SLICE, .max_spans = STREAMS };
+  const fl_pass_options opt = { .max_rows = FL_PASS_ROWS, .max_spans = STREAMS };
   *d = (bed){ .b = b };
   int rc = fl_pass_new(&d->pass, b->engine.model, b->engine.team, &opt, err);
   if (rc == FL_OK)

@@ -17,7 +17,7 @@
 #include "commands/train_options.h"
 #include "fleet/plan.h"
 
-enum { MAX_BATCH = 32, PASS_ROWS = 512 };
+enum { MAX_BATCH = 32 };
 
 typedef struct study_args {
   common_args common;
@@ -99,7 +99,7 @@ static int prepare(maker *m, fl_err *err) {
   if (rc == FL_OK) rc = engine_open(&m->engine, &a->engine, NULL, err);
   if (rc != FL_OK) return rc;
   const fl_model *model = m->engine.model;
-  fl_pass_options opt = { .max_rows = PASS_ROWS, .max_spans = MAX_BATCH };
+  fl_pass_options opt = { .max_rows = FL_PASS_ROWS, .max_spans = MAX_BATCH };
   rc = fl_pass_new(&m->pass, model, m->engine.team, &opt, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&m->pool, fl_model_hparams(model), fl_model_kernels(model), a->train.gen_kv,

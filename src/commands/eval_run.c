@@ -13,7 +13,7 @@
 #include "commands/eval_bench.h"
 #include "commands/eval_score.h"
 
-enum { PASS_ROWS = 512, OUT_ROWS = 64 };
+enum { OUT_ROWS = 64 };
 
 typedef struct batch {
   eval_bench *b;
@@ -303,7 +303,7 @@ void eval_result_release(eval_result *r) {
 
 int eval_bench_new(eval_bench **out, fl_fleet *f, fl_team *team, const eval_questions *q,
                    const eval_options *o, fl_err *err) {
-  fl_pass_options opt = { .max_rows = PASS_ROWS, .max_spans = o->batch,
+  fl_pass_options opt = { .max_rows = FL_PASS_ROWS, .max_spans = o->batch,
                           .max_out_rows = o->batch > OUT_ROWS ? o->batch : OUT_ROWS };
   eval_bench *b = fl_calloc(1, sizeof *b);
   int rc = b ? FL_OK : FL_ENOMEM;

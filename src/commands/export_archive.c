@@ -1,9 +1,7 @@
 /* export_archive.c - a fleet as one file, to hand on or to put on a hub: a tar archive, compressed
- * as its name asks (.gz, .zst, .xz), of the manifest, the files it refers to and a README.md that
- * says what they are. Logs, moments and the lock stay behind. cmd_import.c takes it apart. */
-#include <stdio.h>
+ * as its name asks (.gz, .zst, .xz, .bz2), of the manifest, the files it refers to and a README.md
+ * that says what they are. Logs, moments and the lock stay behind. cmd_import.c takes it apart. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
@@ -81,30 +79,61 @@ static int put_fleet(struct archive *a, const fl_manifest *m, const export_args 
   return rc;
 }
 
+/* What libarchive writes goes through the sink, which keeps its first failure. */
+static la_ssize_t to_sink(struct archive *a, void *sink, const void *data, size_t n) {
+  (void)a;
+  return fl_sink_write(sink, data, n) == FL_OK ? (la_ssize_t)n : -1;
+}
+
+static int no_archive(struct archive *w, const char *out, fl_err *err) {
+  const char *why = archive_error_string(w);
+  return fl_fail(err, FL_EFAIL, "--out %s: cannot be written: %s", out, why ? why : "unknown kind");
+}
+
+/* Compression by the end of the name; libarchive's own table does not know all of these. */
+static int set_filter(struct archive *w, const char *out) {
+  static const struct { const char *end; int (*add)(struct archive *w); } filters[] = {
+    { ".gz", archive_write_add_filter_gzip }, { ".tgz", archive_write_add_filter_gzip },
+    { ".zst", archive_write_add_filter_zstd }, { ".xz", archive_write_add_filter_xz },
+    { ".bz2", archive_write_add_filter_bzip2 }
+  };
+  const size_t n = strlen(out);
+  for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+    const size_t len = strlen(filters[i].end);
+    if (n > len && strcmp(out + n - len, filters[i].end) == 0) return filters[i].add(w);
+  }
+  return ARCHIVE_OK;
+}
+
+static int write_archive(const fl_manifest *m, const export_args *a, fl_err *err) {
+  fl_sink *s = NULL;
+  struct archive *w = archive_write_new();
+  int rc = w ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
+  if (rc != FL_OK) return rc;
+  archive_write_set_format_pax_restricted(w);
+  if (set_filter(w, a->out) != ARCHIVE_OK) rc = no_archive(w, a->out, err);
+  archive_write_set_filter_option(w, "gzip", "timestamp", NULL); /* only gzip knows it */
+  archive_write_set_bytes_in_last_block(w, 1);
+  if (rc == FL_OK) rc = fl_fs_open_temp(&s, a->out, err);
+  if (rc == FL_OK) {
+    fl_err why = { 0 };
+    if (archive_write_open(w, s, NULL, to_sink, NULL) != ARCHIVE_OK)
+      rc = no_archive(w, a->out, &why);
+    if (rc == FL_OK) rc = put_fleet(w, m, a, a->out, &why);
+    if (archive_write_close(w) != ARCHIVE_OK && rc == FL_OK) rc = no_archive(w, a->out, &why);
+    if (rc != FL_OK && err) *err = why;
+  }
+  archive_write_free(w);
+  if (rc == FL_OK) return fl_fs_commit_temp(s, a->out, err);
+  fl_sink_abandon(s);
+  return rc;
+}
+
 int export_archive(fl_json *out, const export_args *a, fl_err *err) {
   fl_manifest m = { 0 };
   uint64_t size = 0;
-  char *temp = fl_asprintf("%s.tmp-%ld", a->out, (long)getpid());
-  struct archive *w = archive_write_new();
-  int rc = temp && w ? fleet_dir_load(&m, a->source, err)
-                     : fl_fail(err, FL_ENOMEM, "not enough memory");
-  if (rc == FL_OK) {
-    archive_write_set_format_pax_restricted(w);
-    if (archive_write_set_format_filter_by_ext_def(w, a->out, ".tar") != ARCHIVE_OK ||
-        (archive_write_set_filter_option(w, "gzip", "timestamp", NULL), /* only gzip knows it */
-         archive_write_open_filename(w, temp) != ARCHIVE_OK)) {
-      const char *why = archive_error_string(w);
-      rc = fl_fail(err, FL_EFAIL, "--out %s: cannot be written: %s", a->out,
-                   why ? why : "unknown kind");
-    } else {
-      rc = put_fleet(w, &m, a, a->out, err);
-      if (archive_write_close(w) != ARCHIVE_OK && rc == FL_OK)
-        rc = fl_fail(err, FL_EFAIL, "%s: cannot be written: %s", a->out, archive_error_string(w));
-    }
-    if (rc == FL_OK && rename(temp, a->out) != 0)
-      rc = fl_fail(err, FL_EFAIL, "%s: cannot be replaced", a->out);
-    if (rc != FL_OK) fl_fs_remove(temp);
-  }
+  int rc = fleet_dir_load(&m, a->source, err);
+  if (rc == FL_OK) rc = write_archive(&m, a, err);
   if (rc == FL_OK) rc = fl_fs_size(&size, a->out, err);
   if (rc == FL_OK) {
     fl_json_set_str(out, "out", a->out);
@@ -112,9 +141,7 @@ int export_archive(fl_json *out, const export_args *a, fl_err *err) {
     fl_json_set_u64(out, "docs", m.n);
     fl_json_set_num(out, "file_bytes", (double)size);
   }
-  if (w) archive_write_free(w);
   fl_manifest_release(&m);
-  fl_free(temp);
   return rc;
 }
 #else

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "commands/gate.h"
 
-enum { SLICE = 512, PROMPT_MIN = 5, PROMPT_STEP = 6 };
+enum { PROMPT_MIN = 5, PROMPT_STEP = 6 };
 
 typedef char row_hash[FL_HASH_TEXT];
 
@@ -185,7 +185,7 @@ static int run(gate_run *g, fl_err *err) {
   fl_pass *one_thread = NULL;
   fl_kv_type types[2];
   size_t rows = b.n * (PROMPT_MIN + PROMPT_STEP * 8);
-  fl_pass_options opt = { .max_rows = rows > SLICE ? rows : SLICE, .max_spans = b.n };
+  fl_pass_options opt = { .max_rows = rows > FL_PASS_ROWS ? rows : FL_PASS_ROWS, .max_spans = b.n };
   int rc = gate_model_open(&m, g, &opt, err);
   if (rc == FL_OK) rc = fl_pass_new(&one_thread, m.engine.model, NULL, &opt, err);
   if (rc == FL_OK) rc = gate_ids(&b.ids, g, m.engine.model, b.p + rows, err);

@@ -5,7 +5,7 @@
 #include "cartridge/cartridge.h"
 #include "commands/gate.h"
 
-enum { SLICE = 512, MAX_PARTS = 2 };
+enum { MAX_PARTS = 2 };
 
 typedef struct equiv {
   gate_run *g;
@@ -124,7 +124,7 @@ static int one_type(equiv *e, fl_kv_type type, fl_err *err) {
 
 static int run_parts(gate_run *g, size_t n_parts, fl_err *err) {
   equiv e = { .g = g, .n_parts = n_parts, .p = g->args->train.p, .suffix = g->args->suffix };
-  size_t need = n_parts * e.p + e.suffix, slice = e.suffix > SLICE ? e.suffix : SLICE;
+  size_t need = n_parts * e.p + e.suffix, slice = e.suffix > FL_PASS_ROWS ? e.suffix : FL_PASS_ROWS;
   fl_kv_type types[2];
   fl_pass_options opt = { .max_rows = slice, .max_spans = 1 };
   int rc = gate_model_open(&e.m, g, &opt, err);

@@ -17,7 +17,7 @@
 #include "commands/gate.h"
 #include "train/step.h"
 
-enum { N_PARTS = 2, CONV_ROWS = 24, CONV_SUP = 12, ENTRIES = 4, SIGN_TRIALS = 4, SLICE = 512 };
+enum { N_PARTS = 2, CONV_ROWS = 24, CONV_SUP = 12, ENTRIES = 4, SIGN_TRIALS = 4 };
 static const double widest = 0.02;
 enum { N_STEPS = 4 };
 
@@ -232,7 +232,7 @@ static int run(gate_run *g, fl_err *err) {
   grad_gate s = { .g = g };
   fl_ids ids = { 0 };
   size_t p = g->args->train.p;
-  fl_pass_options opt = { .max_rows = SLICE, .max_spans = 1 };
+  fl_pass_options opt = { .max_rows = FL_PASS_ROWS, .max_spans = 1 };
   fl_stepper_limits limits = { .max_convs = 1, .max_conv_rows = CONV_ROWS, .max_sup = CONV_SUP,
                                .max_prefix = N_PARTS * p, .max_parts = N_PARTS,
                                .checkpoint = g->args->train.checkpoint,

@@ -10,7 +10,6 @@
 #include "commands/output.h"
 #include "kernels/loss.h"
 
-enum { SLICE = 512 };
 static const size_t ids_max_bytes = (size_t)64 << 20;
 
 static int read_ids(fl_ids *out, const char *path, size_t n_vocab, fl_err *err) {
@@ -158,7 +157,8 @@ static int run(gate_run *g, fl_err *err) {
   if (rc == FL_OK) rc = read_ids(&ids, a->ids, n_vocab, err);
   if (rc == FL_OK && a->ref) rc = open_reference(&ref, a->ref, ids.len, n_vocab, err);
   if (a->write) ref.n_rows = ids.len;
-  fl_pass_options opt = { .max_rows = ref.n_rows > SLICE ? ref.n_rows : SLICE, .max_spans = 1 };
+  fl_pass_options opt = { .max_rows = ref.n_rows > FL_PASS_ROWS ? ref.n_rows : FL_PASS_ROWS,
+                          .max_spans = 1 };
   m.engine = e;
   if (rc == FL_OK) rc = fl_pass_new(&m.pass, e.model, e.team, &opt, err);
   if (rc == FL_OK && a->write) rc = write_reference(g, &m, &ids, err);

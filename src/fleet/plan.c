@@ -1,8 +1,6 @@
 /* plan.c - from the flags of a run to the sizes and options of its parts. */
 #include "fleet/plan.h"
 
-#include "fleet/state.h"
-
 fl_step_options fl_train_step(const fl_train_options *o) {
   return (fl_step_options){ .rate = fl_train_rate(o), .clip = o->clip, .pack = o->pack };
 }

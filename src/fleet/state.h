@@ -16,10 +16,7 @@
 #include "model/pass.h"
 #include "train/dist.h"
 
-enum {
-  FL_PASS_ROWS = 512, /* rows of one forward: several pieces of a document, a slice of a prefill */
-  FL_PASS_SPANS = 32
-};
+enum { FL_PASS_SPANS = 32 };
 
 typedef struct fl_index fl_index;
 typedef struct fl_trainer fl_trainer;

@@ -27,6 +27,9 @@
 #include "model/model.h"
 
 typedef struct fl_pass fl_pass;
+/* Rows of one forward, for those who read prompts and have no other reason: the products gain
+ * nothing from more. */
+enum { FL_PASS_ROWS = 512 };
 
 typedef struct fl_pass_options {
   size_t max_rows;     /* new rows in one forward, all spans together */

@@ -9,6 +9,16 @@ if ! "$FLOTILLA" export --to archive -o "$work/a.tar.gz" "$work/fleet" >"$out" 2
 fi
 says "$out" '^docs +2$'
 run 0 export --to archive -o "$work/b.tar.gz" "$work/fleet" && same "$work/a.tar.gz" "$work/b.tar.gz"
+# Compressed as the name says: by what such files begin with; without an end it is plain.
+begins() { # NAME OCTAL-BYTES
+  run 0 export --to archive -o "$work/k.$1" "$work/fleet"
+  [ "$(head -c 3 "$work/k.$1" | od -An -to1 | tr -d ' ')" = "$2" ] || fail "$1 begins otherwise"
+  run 0 import -o "$work/k-$1" "$work/k.$1" && same "$work/fleet/fleet.json" "$work/k-$1/fleet.json"
+}
+begins tar.gz 037213010
+begins tar.zst 050265057
+begins tar.xz 375067172
+begins tar 146154145
 run 0 import -o "$work/back" "$work/a.tar.gz" && says "$out" '^docs +2$'
 for f in fleet.json doc-000.g000000.safetensors doc-001.g000000.safetensors; do
   same "$work/fleet/$f" "$work/back/$f"
