@@ -250,8 +250,8 @@ START_TEST(a_full_part_is_turned) {
 }
 END_TEST
 
-/* Opened again, it goes on in the part that is there; a kill between the two names leaves no current
- * one, which loses nothing. */
+/* Opened again, it goes on in the part that is there; a kill between the two names leaves no
+ * current one, which loses nothing. */
 START_TEST(a_turn_that_was_cut_short) {
   fl_events *log;
   const char *path = scratch("events.jsonl");
@@ -311,7 +311,8 @@ static _Noreturn void emit_and_tell(const char *path, int fd) {
   }
 }
 
-/* A process that is killed at any line, the turning ones among them: what it had emitted is there. */
+/* A process that is killed at any line, the turning ones among them: what it had emitted is
+ * there. */
 START_TEST(a_kill_loses_no_line) {
   const char *path = scratch("events.jsonl"), *older = scratch("events.1.jsonl");
   for (int64_t last = 20; last < 60; last++) {

@@ -149,7 +149,8 @@ END_TEST
 START_TEST(a_run_that_is_continued) {
   static const char again[] = "{\"t\":5,\"ev\":\"run\",\"cmd\":\"train\",\"pid\":1,\"host\":\"h\","
                               "\"rounds\":10,\"round0\":4,\"continued\":true}";
-  feed("{\"t\":1,\"ev\":\"run\",\"cmd\":\"train\",\"pid\":1,\"host\":\"h\",\"rounds\":10,\"round0\":0}");
+  feed("{\"t\":1,\"ev\":\"run\",\"cmd\":\"train\",\"pid\":1,\"host\":\"h\","
+       "\"rounds\":10,\"round0\":0}");
   feed("{\"t\":2,\"ev\":\"run\",\"cmd\":\"serve\",\"pid\":2,\"host\":\"h\"}");
   feed("{\"t\":4,\"ev\":\"round\",\"round\":6,\"doc\":0,\"loss\":1}");
   feed(again);

@@ -21,7 +21,8 @@ void progress_line(void *ctx, const fl_progress *p) {
     return;
   }
   double rate = p->round_s > 0 ? (double)p->tokens / p->round_s : 0;
-  fprintf(stderr, "round %llu/%llu  loss %.4f (teacher %.4f)  lr %.3g  %zu tokens, %.0f/s  %s left  "
-          "%s\n", (unsigned long long)p->round, (unsigned long long)p->rounds_total, p->loss,
-          p->teacher, p->lr, p->tokens, rate, fl_format_seconds(left, p->left_s), p->doc ? p->doc : "");
+  fprintf(stderr,
+          "round %llu/%llu  loss %.4f (teacher %.4f)  lr %.3g  %zu tokens, %.0f/s  %s left  %s\n",
+          (unsigned long long)p->round, (unsigned long long)p->rounds_total, p->loss, p->teacher,
+          p->lr, p->tokens, rate, fl_format_seconds(left, p->left_s), p->doc ? p->doc : "");
 }

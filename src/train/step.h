@@ -39,8 +39,8 @@ typedef struct fl_step_options {
 
 typedef struct fl_step_result {
   double loss;          /* nats per supervised position */
-  double teacher;       /* what it would be if the student gave the teacher's very probabilities: the
-                           entropy of those that were kept */
+  double teacher;       /* what it would be if the student gave the teacher's very probabilities:
+                           the entropy of those that were kept */
   double grad_norm;     /* L2 over all visible cartridges */
   size_t n_sup, n_rows;
   double student_s, opt_s;
