@@ -146,7 +146,15 @@ int fl_fs_read(fl_buf *out, const char *path, size_t max_bytes, fl_err *err) {
 }
 
 int fl_fs_mkdir(const char *path, fl_err *err) {
+  char *made = NULL;
+  int rc = fl_fs_mkdir_made(&made, path, err);
+  fl_free(made);
+  return rc;
+}
+
+int fl_fs_mkdir_made(char **made, const char *path, fl_err *err) {
   char *copy = fl_strdup(path);
+  *made = NULL;
   if (copy == NULL) return fl_fs_fail_errno(err, path, "created", ENOMEM);
   int rc = FL_OK;
   for (char *at = copy + (*copy == '/'); rc == FL_OK; at++) {
@@ -158,12 +166,25 @@ int fl_fs_mkdir(const char *path, fl_err *err) {
       /* A parent may exist where we may not create: only "it is not there" is an error. */
       if (!fl_fs_is_dir(copy))
         rc = fl_fs_fail_errno(err, copy, "created", number == EEXIST ? ENOTDIR : number);
+    } else if (*copy != '\0' && *made == NULL) {
+      *made = fl_strdup(copy);
     }
     *at = held;
     if (held == '\0') break;
   }
   fl_free(copy);
   return rc;
+}
+
+void fl_fs_unmake_dir(const char *path, const char *made) {
+  char *at = fl_strdup(path);
+  for (size_t n = at != NULL ? strlen(at) : 0; n > 0; n--) {
+    if (at[n - 1] != '/' && (at[n] == '/' || at[n] == '\0')) {
+      at[n] = '\0';
+      if (rmdir(at) != 0 || strcmp(at, made) == 0) break;
+    }
+  }
+  fl_free(at);
 }
 
 bool fl_fs_exists(const char *path) {
@@ -274,6 +295,11 @@ static int lock_busy(int fd, const char *path, fl_err *err) {
   return fl_fail(err, FL_EBUSY, "%s: held by another process; wait for it or stop it", path);
 }
 
+static bool is_named(int fd, const char *path) {
+  struct stat a, b;
+  return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 int fl_lock_take(fl_lock **out, const char *path, fl_err *err) {
   fl_lock *l = fl_calloc(1, sizeof *l);
   if (l == NULL) return fl_fs_fail_errno(err, path, "locked", ENOMEM);
@@ -288,6 +314,11 @@ int fl_lock_take(fl_lock **out, const char *path, fl_err *err) {
                               : fl_fs_fail_errno(err, path, "locked", errno);
     goto done;
   }
+  /* Its holder may have removed the file in between (fl_lock_remove). */
+  if (!is_named(l->fd, path)) {
+    rc = lock_busy(l->fd, path, err);
+    goto done;
+  }
   /* The number is a courtesy to whoever finds the lock taken; the lock holds without it. */
   if (ftruncate(l->fd, 0) == 0) dprintf(l->fd, "%ld\n", (long)getpid());
   *out = l;
@@ -300,11 +331,17 @@ done:
 
 void fl_lock_drop(fl_lock *l) {
   if (l == NULL) return;
-  /* The file stays: removing it would let two processes lock two files of one name. */
+  /* The file stays, as other programs that lock it may look at less than fl_lock_take. */
   if (ftruncate(l->fd, 0) != 0) { /* an old number is harmless */
   }
   close(l->fd);
   fl_free(l);
+}
+
+void fl_lock_remove(fl_lock *l, const char *path) {
+  if (l == NULL) return;
+  (void)unlink(path); /* while it is held: who had it open already finds it nameless */
+  fl_lock_drop(l);
 }
 
 static double clock_s(clockid_t which) {

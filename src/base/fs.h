@@ -57,6 +57,10 @@ const char *fl_sink_settle(fl_sink *s);
 
 int fl_fs_sync_dir(const char *dir, fl_err *err);
 int fl_fs_mkdir(const char *path, fl_err *err); /* with parents; existing folder is FL_OK */
+/* The same; *made = the first folder of the path that was not there, NULL: all were (fl_free). */
+int fl_fs_mkdir_made(char **made, const char *path, fl_err *err);
+/* Takes that back: removes the folders from `path` up to `made`, as far as they are empty. */
+void fl_fs_unmake_dir(const char *path, const char *made);
 bool fl_fs_exists(const char *path);
 bool fl_fs_is_dir(const char *path);
 int fl_fs_remove(const char *path); /* missing is FL_OK */
@@ -81,6 +85,7 @@ void fl_fs_list_free(char **names, size_t n);
 typedef struct fl_lock fl_lock;
 int fl_lock_take(fl_lock **out, const char *path, fl_err *err);
 void fl_lock_drop(fl_lock *l);
+void fl_lock_remove(fl_lock *l, const char *path); /* drops it and removes its file */
 
 /* The reason that an errno value stands for, as a phrase ("no space left on the disk"). */
 const char *fl_fs_reason(int errno_value);

@@ -134,8 +134,8 @@ static int train_child(const gate_run *g, const char *dir, const fl_source_list 
 
 /* What differs by nature: the log of events, locks and sockets. */
 static bool is_compared(const char *name) {
-  static const char *const other[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE, "lock",
-                                       "control", "control.path", "train.log" };
+  static const char *const other[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE, FL_LOCK_FILE,
+                                       FL_TRAIN_LOG_FILE, "control", "control.path" };
   for (size_t i = 0; i < sizeof other / sizeof *other; i++)
     if (strcmp(name, other[i]) == 0) return false;
   return true;

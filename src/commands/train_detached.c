@@ -14,6 +14,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "commands/fleet_dir.h"
 #include "commands/signals.h"
 #include "commands/train.h"
 #include "tui/tui.h"
@@ -87,15 +88,26 @@ static int watch(const char *dir, bool leave, fl_err *err) {
   return fl_tui_watch(&o, err);
 }
 
+/* The trainer has ended. Its log and its words were kept for the dashboard and for this process. */
+static void leave_nothing(const char *dir, const char *log_path, const char *made) {
+  fl_lock *lock = NULL;
+  char *path = fl_fs_join(dir, FL_LOCK_FILE);
+  if (path && !fleet_dir_exists(dir) && fl_lock_take(&lock, path, NULL) == FL_OK) {
+    (void)fl_fs_remove(log_path);
+    fl_fleet_leave_nothing(dir, lock, made);
+  }
+  fl_free(path);
+}
+
 int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err *err) {
-  char *log_path = NULL, *events = NULL;
+  char *log_path = NULL, *events = NULL, *made = NULL;
   int log_fd = -1, status = 0, watched = FL_OK;
   bool ended = false;
   if (!isatty(STDOUT_FILENO))
     return fl_fail(err, FL_EUSAGE, "--tui: standard output is no terminal; leave the option out");
-  int rc = fl_fs_mkdir(dir, err);
-  if (rc != FL_OK) return rc;
-  log_path = fl_fs_join(dir, "train.log");
+  int rc = fl_fs_mkdir_made(&made, dir, err);
+  if (rc != FL_OK) goto done;
+  log_path = fl_fs_join(dir, FL_TRAIN_LOG_FILE);
   events = fl_fs_join(dir, FL_EVENTS_FILE);
   if (!log_path || !events) {
     rc = fl_fail(err, FL_ENOMEM, "not enough memory");
@@ -120,6 +132,7 @@ int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err 
   if (!ended) ended = waitpid(pid, &status, WNOHANG) == pid;
   if (ended) {
     rc = result_of(status, log_path, err);
+    if (rc != FL_OK && made) leave_nothing(dir, log_path, made);
   } else {
     rc = watched;
     fl_info("training goes on in process %ld; flotilla watch %s shows it, SIGTERM saves and stops "
@@ -127,6 +140,7 @@ int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err 
   }
 done:
   if (log_fd >= 0) close(log_fd);
+  fl_free(made);
   fl_free(events);
   fl_free(log_path);
   return rc;

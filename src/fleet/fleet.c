@@ -23,6 +23,23 @@ static void cache_release(fl_fleet *f) {
   f->n_cache = 0;
 }
 
+void fl_fleet_leave_nothing(const char *dir, fl_lock *lock, const char *made) {
+  static const char *const name[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE, FL_LOCK_FILE,
+                                      FL_MANIFEST_FILE };
+  enum { LOCK = 2, MANIFEST = 3, N };
+  char *path[N];
+  for (size_t i = 0; i < N; i++) path[i] = fl_fs_join(dir, name[i]);
+  if (path[MANIFEST] == NULL || path[LOCK] == NULL || fl_fs_exists(path[MANIFEST])) {
+    fl_lock_drop(lock);
+  } else {
+    for (size_t i = 0; i < LOCK; i++)
+      if (path[i] != NULL) (void)fl_fs_remove(path[i]);
+    fl_lock_remove(lock, path[LOCK]);
+    if (made != NULL) fl_fs_unmake_dir(dir, made);
+  }
+  for (size_t i = 0; i < N; i++) fl_free(path[i]);
+}
+
 void fl_fleet_close(fl_fleet *f) {
   if (f == NULL) return;
   cache_release(f);
@@ -38,7 +55,9 @@ void fl_fleet_close(fl_fleet *f) {
   fl_free(f->source_of);
   fl_events_close(f->log);
   fl_buf_release(&f->run);
-  fl_lock_drop(f->lock);
+  if (f->fresh) fl_fleet_leave_nothing(f->dir, f->lock, f->made_dir);
+  else fl_lock_drop(f->lock);
+  fl_free(f->made_dir);
   fl_free(f->dir);
   fl_free(f);
 }

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/events.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "cartridge/adam.h"
 #include "cartridge/cartridge.h"
@@ -124,7 +125,14 @@ typedef struct fl_progress {
 int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *team,
                   const fl_source_list *docs, const fl_train_options *opts,
                   const fl_open_options *how, fl_err *err);
+/* A fleet that was to be made, and of which nothing was ever saved, leaves nothing behind: neither
+ * log nor lock nor a folder that was not there before. */
 void fl_fleet_close(fl_fleet *f);
+/* What is left by a process that could not close it so. lock: of FL_LOCK_FILE, held, given away;
+ * made: as of fl_fs_mkdir_made. Nothing where there is a fleet. */
+void fl_fleet_leave_nothing(const char *dir, fl_lock *lock, const char *made);
+#define FL_LOCK_FILE "lock"
+#define FL_TRAIN_LOG_FILE "train.log" /* of a trainer that a dashboard has started */
 
 /* Births missing cartridges, builds the index, trains opts->rounds rounds, commits. FL_EINTR when a
  * poll asked to stop (state saved). */

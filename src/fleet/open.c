@@ -96,7 +96,7 @@ static int open_new(fl_fleet *f, const fl_train_options *o, const fl_open_option
 }
 
 static int take_lock(fl_fleet *f, fl_err *err) {
-  char *path = fl_fs_join(f->dir, "lock");
+  char *path = fl_fs_join(f->dir, FL_LOCK_FILE);
   if (path == NULL) return oom(f->dir, err);
   int rc = fl_lock_take(&f->lock, path, err);
   if (rc == FL_EBUSY) fl_err_prefix(err, "%s is being trained", f->dir);
@@ -111,6 +111,18 @@ static bool has_manifest(const char *dir) {
   return there;
 }
 
+static bool has_own_files(const char *dir) {
+  static const char *const name[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE, FL_LOCK_FILE,
+                                      FL_TRAIN_LOG_FILE };
+  bool there = false;
+  for (size_t i = 0; i < sizeof name / sizeof *name && !there; i++) {
+    char *path = fl_fs_join(dir, name[i]);
+    there = path == NULL || fl_fs_exists(path);
+    fl_free(path);
+  }
+  return there;
+}
+
 static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_options *how,
                        fl_err *err) {
   bool there = has_manifest(f->dir);
@@ -121,8 +133,11 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
     return fl_fail(err, FL_ENOENT, "%s: no fleet to resume; leave --resume out to make one",
                    f->dir);
   int rc = o != NULL ? fl_train_options_check(o, err) : FL_OK;
-  if (rc == FL_OK && fl_dist_leads(f->dist)) rc = fl_fs_mkdir(f->dir, err);
-  if (rc == FL_OK && fl_dist_leads(f->dist)) rc = take_lock(f, err);
+  if (rc == FL_OK && fl_dist_leads(f->dist)) rc = fl_fs_mkdir_made(&f->made_dir, f->dir, err);
+  if (rc == FL_OK && fl_dist_leads(f->dist)) {
+    f->fresh = !there && !has_own_files(f->dir);
+    rc = take_lock(f, err);
+  }
   if (rc != FL_OK) return rc;
   /* Another trainer may have made or changed it before the lock was ours. */
   if (has_manifest(f->dir) != there)

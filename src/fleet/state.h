@@ -42,6 +42,8 @@ struct fl_fleet {
   fl_manifest *old;   /* manifests that a reload replaced; their strings may be in use */
   size_t n_old;
   fl_lock *lock;
+  bool fresh;         /* there was nothing of a fleet when this one was opened to make it */
+  char *made_dir;     /* the first folder of the path that was made; NULL: all were there */
   fl_events *log;
   fl_buf run;                    /* members of the run event, for later parts of the log */
   const fl_source_list *sources; /* while opening for writing */

@@ -43,5 +43,9 @@ fi
 $term send-keys clear Enter
 $term send-keys "$FLOTILLA train $work/fleet --resume --tui -m $FIXTURES/tiny/tiny-qwen3.gguf; echo left=\$?" Enter
 until_shown 'left=4' && says "$work/screen" 'flotilla: .*tiny-qwen3'
+$term send-keys clear Enter
+$term send-keys "$FLOTILLA train $work/new/other --tui -m $model -d $docs --study $FIXTURES/embedded/README.md; echo refused=\$?" Enter
+until_shown "refused=4"
+[ ! -e "$work/new" ] || fail "a refused training left $(find "$work/new")"
 run 2 train "$work/other" -m "$model" -d "$docs" --tui && says "$err" '--tui' && one_sentence
 finish

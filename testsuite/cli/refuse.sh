@@ -26,6 +26,17 @@ run 4 train "$fleet" -m "$model" -d "$work/blank.md" && says "$err" 'blank\.md: 
 printf 'h\303\251 a\377b' >"$work/bytes.md"
 run 4 train "$fleet" -m "$model" -d "$work/bytes.md" && says "$err" 'bytes\.md' && one_sentence
 
+# What is refused when the folder is there already leaves none, nor its parents, nor its files in one
+# that was there.
+mkdir "$work/empty"
+for at in "$work/new" "$work/some/where/new" "$work/empty"; do
+  run 2 train "$at" -m "$model" -d "$work/docs" $small --chunk-max 60000 && says "$err" '--chunk-max'
+  run 4 train "$at" -m "$model" -d "$work/docs" $small --study "$work/empty.md" && one_sentence
+  run 4 train "$at" -m "$model" -d "$work/docs" $small --init "$work/empty.md" && one_sentence
+done
+[ ! -e "$work/new" ] && [ ! -e "$work/some" ] || fail "a refused training left a folder"
+[ -z "$(ls -A "$work/empty")" ] || fail "a refused training left $(ls -A "$work/empty")"
+
 run 0 train "$fleet" -m "$model" -d "$work/docs" $small --rounds 1 -q
 cp -R "$fleet" "$work/kept"
 run 2 train "$fleet" -m "$model" -d "$work/docs" $small && says "$err" '--resume' && one_sentence
