@@ -282,6 +282,10 @@ static int train(fl_trainer *t, fl_err *err) {
 /* What a run leaves behind, however it ended. */
 static int finish(fl_trainer *t, int rc, fl_err *err) {
   fl_fleet *f = t->f;
+  if (rc == FL_EINTR) { /* on every rank, as all ends are; a run that is done has compared */
+    const int same = compare_ranks(t, err);
+    if (same != FL_OK) rc = same;
+  }
   const char *status = rc == FL_OK ? "done" : rc == FL_EINTR ? "signal" : "error";
   if (!fl_dist_leads(f->dist)) return rc;
   /* After a step that went wrong the rounds before it are still good. */
