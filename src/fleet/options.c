@@ -14,49 +14,46 @@ typedef struct flag {
   const char *name; /* without the dashes */
   size_t offset;
   enum kind kind;
-  double min, max;
-  bool open_min;    /* min itself is excluded */
+  double min, max;  /* inclusive */
   bool state;       /* kept in the manifest */
 } flag;
 
 #define AT(m) offsetof(fl_train_options, m)
-/* Whole numbers up to 2^53: what JSON carries exactly. */
-#define EXACT 9007199254740992.0
 
 static const flag flags[] = {
-  { "p", AT(p), SIZE, 8, 65536, false, true },
-  { "frozen", AT(frozen), SIZE, 0, 65535, false, true },
-  { "budget", AT(budget), SIZE, 1, 4096, false, true },
-  { "budget-bytes", AT(budget_bytes), U64, 0, EXACT, false, true },
-  { "rotate-every", AT(rotate_every), SIZE, 0, 1e9, false, true },
-  { "evict-frac", AT(evict_frac), REAL, 0, 1, true, true },
-  { "warmup", AT(warmup), SIZE, 0, 1e9, false, true },
-  { "decay", AT(decay), SIZE, 0, 1e9, false, true },
-  { "decay-to", AT(decay_to), REAL, 0, 1, false, true },
-  { "p-iso", AT(p_iso), REAL, 0, 1, false, true },
-  { "distract-max", AT(distract_max), SIZE, 1, 63, false, true },
-  { "rounds", AT(rounds), SIZE, 0, 1e9, false, false },
-  { "accum", AT(accum), SIZE, 1, 256, false, true },
-  { "lr", AT(lr), REAL, 0, 10, true, true },
-  { "clip", AT(clip), REAL, 0, 1e9, false, true },
-  { "chunk-min", AT(chunk_min), SIZE, 1, 65536, false, true },
-  { "chunk-max", AT(chunk_max), SIZE, 1, 65536, false, true },
-  { "top-k", AT(top_k), SIZE, 1, 256, false, true },
-  { "top-mass", AT(top_mass), REAL, 0, 1, true, true },
-  { "max-q", AT(max_q), SIZE, 1, 4096, false, true },
-  { "max-a", AT(max_a), SIZE, 1, 4096, false, true },
-  { "turns", AT(turns), SIZE, 1, FL_MAX_TURNS, false, true },
-  { "think", AT(think), REAL, 0, 1, false, true },
-  { "init", AT(init), SIZE, FL_INIT_FIRST, FL_INIT_FILE, false, true },
-  { "seed", AT(seed), U64, 0, EXACT, false, true },
-  { "embed-chunk", AT(embed_chunk), SIZE, 1, 8192, false, true },
-  { "replay", AT(replay), REAL, 1, 1000, false, true },
-  { "save-every", AT(save_every), SIZE, 0, 1e9, false, true },
-  { "eval-every", AT(eval_every), SIZE, 0, 1e9, false, true },
-  { "heldout", AT(heldout), SIZE, 0, 64, false, true },
-  { "checkpoint", AT(checkpoint), SWITCH, 0, 1, false, true },
-  { "pack", AT(pack), SWITCH, 0, 1, false, true },
-  { "keep-moments", AT(keep_moments), SWITCH, 0, 1, false, true },
+  { "p", AT(p), SIZE, FL_LIMITS_P, .state = true },
+  { "frozen", AT(frozen), SIZE, FL_LIMITS_FROZEN, .state = true },
+  { "budget", AT(budget), SIZE, FL_LIMITS_BUDGET, .state = true },
+  { "budget-bytes", AT(budget_bytes), U64, FL_LIMITS_BUDGET_BYTES, .state = true },
+  { "rotate-every", AT(rotate_every), SIZE, FL_LIMITS_ROTATE_EVERY, .state = true },
+  { "evict-frac", AT(evict_frac), REAL, FL_LIMITS_EVICT_FRAC, .state = true },
+  { "warmup", AT(warmup), SIZE, FL_LIMITS_WARMUP, .state = true },
+  { "decay", AT(decay), SIZE, FL_LIMITS_DECAY, .state = true },
+  { "decay-to", AT(decay_to), REAL, FL_LIMITS_DECAY_TO, .state = true },
+  { "p-iso", AT(p_iso), REAL, FL_LIMITS_P_ISO, .state = true },
+  { "distract-max", AT(distract_max), SIZE, FL_LIMITS_DISTRACT_MAX, .state = true },
+  { "rounds", AT(rounds), SIZE, FL_LIMITS_ROUNDS },
+  { "accum", AT(accum), SIZE, FL_LIMITS_ACCUM, .state = true },
+  { "lr", AT(lr), REAL, FL_LIMITS_LR, .state = true },
+  { "clip", AT(clip), REAL, FL_LIMITS_CLIP, .state = true },
+  { "chunk-min", AT(chunk_min), SIZE, FL_LIMITS_CHUNK_MIN, .state = true },
+  { "chunk-max", AT(chunk_max), SIZE, FL_LIMITS_CHUNK_MAX, .state = true },
+  { "top-k", AT(top_k), SIZE, FL_LIMITS_TOP_K, .state = true },
+  { "top-mass", AT(top_mass), REAL, FL_LIMITS_TOP_MASS, .state = true },
+  { "max-q", AT(max_q), SIZE, FL_LIMITS_MAX_Q, .state = true },
+  { "max-a", AT(max_a), SIZE, FL_LIMITS_MAX_A, .state = true },
+  { "turns", AT(turns), SIZE, FL_LIMITS_TURNS, .state = true },
+  { "think", AT(think), REAL, FL_LIMITS_THINK, .state = true },
+  { "init", AT(init), SIZE, FL_LIMITS_INIT, .state = true },
+  { "seed", AT(seed), U64, FL_LIMITS_SEED, .state = true },
+  { "embed-chunk", AT(embed_chunk), SIZE, FL_LIMITS_EMBED_CHUNK, .state = true },
+  { "replay", AT(replay), REAL, FL_LIMITS_REPLAY, .state = true },
+  { "save-every", AT(save_every), SIZE, FL_LIMITS_SAVE_EVERY, .state = true },
+  { "eval-every", AT(eval_every), SIZE, FL_LIMITS_EVAL_EVERY, .state = true },
+  { "heldout", AT(heldout), SIZE, FL_LIMITS_HELDOUT, .state = true },
+  { "checkpoint", AT(checkpoint), SWITCH, .max = 1, .state = true },
+  { "pack", AT(pack), SWITCH, .max = 1, .state = true },
+  { "keep-moments", AT(keep_moments), SWITCH, .max = 1, .state = true },
 };
 enum { N_FLAGS = sizeof flags / sizeof flags[0] };
 
@@ -99,11 +96,10 @@ static void set_value(fl_train_options *o, const flag *f, double v) {
 }
 
 static int check_range(const flag *f, double v, fl_err *err) {
-  bool low = f->open_min ? v <= f->min : v < f->min;
-  if (!isnan(v) && !low && v <= f->max) return FL_OK;
+  if (v >= f->min && v <= f->max) return FL_OK; /* NaN is not */
   return fl_fail(err, FL_EUSAGE,
-                 "--%s: %.17g is out of range; give a number %s %g and at most %.16g", f->name, v,
-                 f->open_min ? "above" : "of at least", f->min, f->max);
+                 "--%s: %.17g is out of range; give a number of at least %g and at most %.16g",
+                 f->name, v, f->min, f->max);
 }
 
 int fl_train_options_check(const fl_train_options *o, fl_err *err) {
