@@ -159,8 +159,8 @@ START_TEST(other_documents_are_noticed) {
 }
 END_TEST
 
-/* At a save, and at the one that an interruption makes. The generation saved before stays, and from it the training goes on as though nothing had
- * been. */
+/* At a save, and at the one that an interruption makes. The generation saved before stays, and from
+ * it the training goes on as though nothing had been. */
 START_TEST(ranks_that_go_apart_notice) {
   run_t t = { .rounds = ROUNDS, .faulty = true, .then_stop = _i == 1 }, again = { 0 };
   ck_assert_int_eq(train_ranks(&t, 3), FL_EFAIL);
