@@ -292,6 +292,37 @@ START_TEST(slack_channels_are_documents) {
 }
 END_TEST
 
+static char *repeated(const char *before, const char *s, size_t n, const char *after) {
+  fl_buf b = { 0 };
+  fl_buf_puts(&b, before);
+  for (size_t i = 0; i < n; i++) fl_buf_puts(&b, s);
+  fl_buf_puts(&b, after);
+  return fl_buf_detach(&b);
+}
+
+/* Marks that never close take time in proportion to their number; short references to a long name
+ * are refused before they are gigabytes. */
+START_TEST(slack_that_blows_up) {
+  char *open = repeated("[{\"user\":\"U1\",\"ts\":\"1\",\"text\":\"", "<", (size_t)4 << 20, "\"}]");
+  const char *const marks[][2] = { { "channels.json", "[]" }, { "a/2024-01-01.json", open },
+                                   { NULL, NULL } };
+  fl_source_list l = { 0 };
+  put_zip("marks.zip", marks);
+  ck_assert_int_eq(read1(&l, at("marks.zip"), false, NULL), FL_OK);
+  ck_assert_uint_gt(l.doc[0].len, (size_t)4 << 20);
+  fl_source_release(&l);
+  char *name = repeated("[{\"id\":\"U1\",\"name\":\"", "Ida ", (size_t)1 << 18, "\"}]");
+  char *text = repeated("[{\"user\":\"U2\",\"ts\":\"1\",\"text\":\"", "<@U1>", 10000, "\"}]");
+  const char *const names[][2] = { { "users.json", name }, { "a/2024-01-01.json", text },
+                                   { NULL, NULL } };
+  put_zip("names.zip", names);
+  refused(at("names.zip"), FL_EINPUT, "more than 16 MiB of text");
+  fl_free(open);
+  fl_free(name);
+  fl_free(text);
+}
+END_TEST
+
 /* An export without users.json, as of a guest: direct messages, programs that speak in blocks,
  * marks of all sorts. */
 START_TEST(slack_of_a_guest) {
@@ -443,6 +474,7 @@ Suite *suite_documents(void) {
 #ifdef HAVE_LIBARCHIVE
   tcase_add_test(t, slack_channels_are_documents);
   tcase_add_test(t, slack_of_a_guest);
+  tcase_add_test(t, slack_that_blows_up);
   tcase_add_test(t, archives_that_are_refused);
   tcase_add_test(t, an_archive_that_blows_up);
 #endif

@@ -216,6 +216,16 @@ START_TEST(latex_that_blows_up) {
 }
 END_TEST
 
+/* Braces that never close take time in proportion to their number. */
+START_TEST(latex_of_open_braces) {
+  fl_buf text = { 0 };
+  for (size_t i = 0; i < (size_t)2 << 20; i++) fl_buf_puts(&text, "\\input{");
+  ck_assert(!text.oom);
+  gives("braces.tex", text.data, text.data);
+  fl_buf_release(&text);
+}
+END_TEST
+
 Suite *suite_kinds(void);
 Suite *suite_kinds(void) {
   Suite *s = suite_create("kinds");
@@ -235,6 +245,7 @@ Suite *suite_kinds(void) {
   tcase_add_test(t, latex_of_old_times);
   tcase_add_test(t, latex_includes_that_are_refused);
   tcase_add_test(t, latex_that_blows_up);
+  tcase_add_test(t, latex_of_open_braces);
   suite_add_tcase(s, t);
   return s;
 }

@@ -116,7 +116,9 @@ static int string(scan *sc, int level) {
     if (take(sc, '"')) return FL_OK;
     if ((unsigned char)*sc->s < 0x20) return wrong(sc, "a line break or tab inside a string");
     sc->s++;
-    int rc = escape(sc, level);
+    int rc = escape(sc, level); /* a line break becomes one with an indent */
+    if (rc == FL_OK && sc->out->len > FL_SOURCE_MAX_BYTES)
+      rc = fl_source_too_much(sc->path, sc->err);
     if (rc != FL_OK) return rc;
   }
   return wrong(sc, "a string without its end");

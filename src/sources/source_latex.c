@@ -117,8 +117,9 @@ static int include(project *p, fl_buf *out, const cursor *at, const char *name) 
 static bool argument(cursor *c, char out[MAX_NAME]) {
   while (c->s < c->end && (*c->s == ' ' || *c->s == '\n')) c->s++;
   if (c->s >= c->end || *c->s != '{') return false;
-  const char *stop = memchr(c->s, '}', (size_t)(c->end - c->s));
-  if (stop == NULL || stop - c->s - 1 >= MAX_NAME) return false;
+  const size_t most = c->end - c->s < MAX_NAME ? (size_t)(c->end - c->s) : MAX_NAME;
+  const char *stop = memchr(c->s, '}', most);
+  if (stop == NULL) return false;
   snprintf(out, MAX_NAME, "%.*s", (int)(stop - c->s - 1), c->s + 1);
   c->s = stop + 1;
   return true;
@@ -181,8 +182,9 @@ static bool copy_verbatim(cursor *c, fl_buf *out) {
 /* \verb|...| with any delimiter, on one line. */
 static bool copy_verb(cursor *c, fl_buf *out, const char *name, size_t n) {
   if (n != 4 || memcmp(name, "verb", 4) != 0 || c->s >= c->end || *c->s == '\n') return false;
-  const char *stop = memchr(c->s + 1, *c->s, (size_t)(c->end - c->s - 1));
-  if (stop == NULL) return false;
+  const char *stop = c->s + 1;
+  while (stop < c->end && *stop != *c->s && *stop != '\n') stop++;
+  if (stop == c->end || *stop == '\n') return false;
   fl_buf_append(out, name - 1, (size_t)(stop + 1 - (name - 1)));
   c->s = stop + 1;
   return true;

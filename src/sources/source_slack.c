@@ -207,8 +207,11 @@ static void put_text(const slack *x, fl_buf *out, const char *s) {
   static const struct {
     const char *from, *to;
   } entities[] = { { "&amp;", "&" }, { "&lt;", "<" }, { "&gt;", ">" } };
-  while (*s) {
-    const char *close = *s == '<' ? strchr(s, '>') : NULL;
+  bool closes = true; /* whether a > is left: else each < would look through all the rest */
+  /* A short reference may stand for a long name: the text that is too much is told by put_day. */
+  while (*s && out->len <= FL_SOURCE_MAX_BYTES) {
+    const char *close = *s == '<' && closes ? strchr(s, '>') : NULL;
+    if (*s == '<') closes = close != NULL;
     if (close) {
       put_reference(x, out, s + 1, (size_t)(close - s - 1));
       s = close + 1;
@@ -273,7 +276,9 @@ static int put_day(const slack *x, fl_buf *out, const day *d) {
   fl_json *json = NULL;
   int rc = parse(x, &json, d->name, &d->json);
   if (rc == FL_OK && fl_json_is_arr(json))
-    for (const fl_json *m = fl_json_first(json); m; m = fl_json_next(m)) put_message(x, out, m);
+    for (const fl_json *m = fl_json_first(json); m && out->len <= FL_SOURCE_MAX_BYTES;
+         m = fl_json_next(m))
+      put_message(x, out, m);
   fl_json_free(json);
   if (rc == FL_OK && out->len > FL_SOURCE_MAX_BYTES) rc = fl_source_too_much(x->path, x->err);
   return rc;
