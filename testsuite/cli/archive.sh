@@ -8,7 +8,8 @@ if ! "$FLOTILLA" export --to archive -o "$work/a.tar.gz" "$work/fleet" >"$out" 2
   fail "export: $(cat "$err")"
 fi
 says "$out" '^docs +2$'
-run 0 export --to archive -o "$work/b.tar.gz" "$work/fleet" && same "$work/a.tar.gz" "$work/b.tar.gz"
+run 0 export --to archive -o "$work/b.tar.gz" "$work/fleet" &&
+  same "$work/a.tar.gz" "$work/b.tar.gz"
 # Compressed as the name says: by what such files begin with; without an end it is plain.
 begins() { # NAME OCTAL-BYTES
   run 0 export --to archive -o "$work/k.$1" "$work/fleet"
@@ -24,8 +25,10 @@ for f in fleet.json doc-000.g000000.safetensors doc-001.g000000.safetensors; do
   same "$work/fleet/$f" "$work/back/$f"
 done
 says "$work/back/README.md" '^\| .*mine\.md \| 430 \| 24 \| 0 \|'
-run 0 ask -m "$model" "$work/fleet" 'Who is the foreman at Tulby Mine?' -q && cp "$out" "$work/answer"
-run 0 ask -m "$model" "$work/back" 'Who is the foreman at Tulby Mine?' -q && same "$out" "$work/answer"
+run 0 ask -m "$model" "$work/fleet" 'Who is the foreman at Tulby Mine?' -q &&
+  cp "$out" "$work/answer"
+run 0 ask -m "$model" "$work/back" 'Who is the foreman at Tulby Mine?' -q &&
+  same "$out" "$work/answer"
 
 # Cartridges that torch saved (fixtures/tiny/torch/make.py): the values that torch has.
 torch() { # FILE MODEL ROWS FROZEN
@@ -40,21 +43,25 @@ torch pairs "$llama" 5 2
 torch plain "$qwen3" 4 0
 run 0 info "$work/module.safetensors" && says "$out" 'names, shapes and values are whole'
 # There and back again: the same rows; and a fleet begins with them.
-run 0 train "$work/tiny" -m "$llama" -d "$docs/mine.md" --p 24 --rounds 0 --heldout 0 --template plain -q
+run 0 train "$work/tiny" -m "$llama" -d "$docs/mine.md" --p 24 --rounds 0 --heldout 0 \
+  --template plain -q
 run 0 export --to torch -m "$llama" -o "$work/c.pt" "$work/tiny"/doc-000.*.safetensors
 run 0 import -m "$llama" -o "$work/c.safetensors" "$work/c.pt"
 n=$((2 * 2 * 24 * 32 * 4)) # keys and values of two layers, 24 rows of 32 floats
 tail -c $n "$work/c.safetensors" >"$work/c.rows"
 tail -c $n "$work/tiny"/doc-000.*.safetensors >"$work/tiny.rows"
 same "$work/c.rows" "$work/tiny.rows"
-run 0 train "$work/again" -m "$llama" -d "$docs/mine.md" --p 24 --rounds 0 --heldout 0 --template plain -q \
+run 0 train "$work/again" -m "$llama" -d "$docs/mine.md" --p 24 --rounds 0 --heldout 0 \
+  --template plain -q \
   --init "$work/c.safetensors"
 tail -c $n "$work/again"/doc-000.*.safetensors >"$work/again.rows"
 same "$work/again.rows" "$work/tiny.rows"
 run 2 import -o "$work/x" "$work/c.pt" && says "$err" '--model' && one_sentence
 run 2 import -m "$qwen3" -o "$work/x" "$work/a.tar.gz" && says "$err" '--model' && one_sentence
-run 4 import -m "$qwen3" -o "$work/x" "$work/c.pt" && says "$err" 'as the model wants it' && one_sentence
-run 4 import -m "$model" -o "$work/x" "$work/c.pt" && says "$err" 'has 2 layers, the model 4' && one_sentence
+run 4 import -m "$qwen3" -o "$work/x" "$work/c.pt" && says "$err" 'as the model wants it' &&
+  one_sentence
+run 4 import -m "$model" -o "$work/x" "$work/c.pt" && says "$err" 'has 2 layers, the model 4' &&
+  one_sentence
 head -c 3000 "$work/c.pt" >"$work/cut.pt"
 run 4 import -m "$llama" -o "$work/x" "$work/cut.pt" && says "$err" 'cut short' && one_sentence
 
@@ -72,7 +79,8 @@ tar -C "$work" -cf "$work/link.tar" bad
 run 4 import -o "$work/x" "$work/link.tar" && one_sentence
 mkdir "$work/few" && cp "$work/fleet/fleet.json" "$work/few"
 tar -C "$work" -cf "$work/few.tar" few
-"$FLOTILLA" import -o "$work/x" "$work/few.tar" >"$out" 2>"$err" && fail 'a fleet without cartridges was taken'
+"$FLOTILLA" import -o "$work/x" "$work/few.tar" >"$out" 2>"$err" &&
+  fail 'a fleet without cartridges was taken'
 one_sentence
 tar -C "$work" -cf "$work/twice.tar" few/fleet.json few/fleet.json
 run 4 import -o "$work/x" "$work/twice.tar" && says "$err" 'twice' && one_sentence

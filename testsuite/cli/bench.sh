@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 run 0 bench "$model" --reps 1 --only decode --only step --json
-for word in '"cpu"' '"kernels"' '"eight streams"' '"one stream, weights"' '"optimizer"' '"of_peak"'; do
+for word in '"cpu"' '"kernels"' '"eight streams"' '"one stream, weights"' '"optimizer"' \
+  '"of_peak"'; do
   says "$out" "$word"
 done
 run 0 bench "$model" --reps 1 --only prefill --out "$work/bench.json" --note 'an idle machine'

@@ -1,5 +1,6 @@
 #!/bin/sh
-# eval on a fleet that was only born: every arm, the same answers in any batch, thresholds, the page.
+# eval on a fleet that was only born: every arm, the same answers in any batch, thresholds, the
+# page.
 . "$(dirname "$0")/lib.sh"
 fleet=$work/fleet
 q=$work/q.jsonl
@@ -11,7 +12,8 @@ cat >"$q" <<END
 
 {"question":"Who is the foreman of Tulby Mine?","value":"x","document":"mine.md"}
 END
-run 0 eval "$fleet" -Q "$q" -a bare,context,text,text4,oracle,retrieved,all --rag-docs 1 --json --answers \
+run 0 eval "$fleet" -Q "$q" -a bare,context,text,text4,oracle,retrieved,all --rag-docs 1 --json \
+  --answers \
   --html "$work/page.html" --alone 1 -n 24 --threshold 'context>=bare' --threshold 'rows:all<=192'
 cp "$out" "$work/16.json"
 says "$out" '"right_document_first": [23],'
@@ -25,7 +27,8 @@ says "$out" '"choice": [01],'
 says "$out" '"first_token_s": 0\.[0-9]'
 
 # No bit of an answer depends on the batch or the threads.
-run 0 eval "$fleet" -Q "$q" -a bare,context,text,text4,oracle,retrieved,all --rag-docs 1 --json --answers \
+run 0 eval "$fleet" -Q "$q" -a bare,context,text,text4,oracle,retrieved,all --rag-docs 1 --json \
+  --answers \
   --alone 0 -n 24 --batch 2 --threads 1
 for f in "$out" "$work/16.json"; do grep -vE '_s"|a_second"' "$f" | sed 's/,$//' >"$f.bare"; done
 same "$out.bare" "$work/16.json.bare"
@@ -35,7 +38,8 @@ says "$page" '^<!DOCTYPE html>'
 says "$page" '<svg '
 says "$page" '&lt;&amp;&gt;'
 checks=$((checks + 1))
-grep -qE '<script|<link|<img|src=|url\(|href=' "$page" && fail 'the page asks for something from outside'
+grep -qE '<script|<link|<img|src=|url\(|href=' "$page" &&
+  fail 'the page asks for something from outside'
 if command -v xmllint >/dev/null; then
   checks=$((checks + 1))
   xmllint --noout "$page" 2>"$err" || fail "the page is not well-formed: $(head -c 300 "$err")"
@@ -47,12 +51,15 @@ says "$out" '^context +1 +1 +1 +1 +1 '
 says "$out" '^bare +context +-1 +-1 +-1 '
 run 0 eval "$fleet" -Q "$q" -a context,bare --limit 1 --alone 0 -n 24 --score exact --against bare
 says "$out" '^context +bare '
-run 3 eval "$fleet" -Q "$q" -a context,bare --limit 1 --alone 0 -n 24 --threshold 'bare>=context' -q &&
+run 3 eval "$fleet" -Q "$q" -a context,bare --limit 1 --alone 0 -n 24 --threshold 'bare>=context' \
+  -q &&
   says "$err" 'bare>=context: not met' && one_sentence
-run 2 eval "$fleet" -Q "$q" -a context --threshold 'bare>=0' && says "$err" '--threshold' && one_sentence
+run 2 eval "$fleet" -Q "$q" -a context --threshold 'bare>=0' && says "$err" '--threshold' &&
+  one_sentence
 run 2 eval "$fleet" -Q "$q" -a context --against bare && says "$err" '--against' && one_sentence
 run 2 eval "$fleet" && says "$err" '--questions' && one_sentence
-run 4 eval "$fleet" -Q "$q" --score choice && says "$err" 'question 1 has no "options"' && one_sentence
+run 4 eval "$fleet" -Q "$q" --score choice && says "$err" 'question 1 has no "options"' &&
+  one_sentence
 run 1 eval "$fleet" -Q "$q" -a bare --alone 0 -n 2 -q --html "$work/no/where.html" && one_sentence
 run 2 eval "$fleet" -Q "$q" -a context -n 4000 && says "$err" 'context of' && one_sentence
 
@@ -60,7 +67,8 @@ run 2 eval "$fleet" -Q "$q" -a context -n 4000 && says "$err" 'context of' && on
 small='--p 32 --rounds 2 --accum 1 --heldout 0 --chunk-min 60 --chunk-max 100 --embed-chunk 100 --max-a 32'
 # shellcheck disable=SC2086
 {
-run 0 train "$work/asked" -m "$model" -d "$docs" $small --eval "$q" --eval-arms oracle,bare --eval-every 1
+run 0 train "$work/asked" -m "$model" -d "$docs" $small --eval "$q" --eval-arms oracle,bare \
+  --eval-every 1
 run 0 train "$work/plain" -m "$model" -d "$docs" $small -q
 }
 checks=$((checks + 1))
@@ -68,6 +76,8 @@ checks=$((checks + 1))
 says "$work/asked/events.jsonl" '"ev":"eval","round":1,"arm":"oracle","right":[0-3],"of":3,.*"perplexity":[1-9]'
 says "$work/asked/events.jsonl" '"ev":"eval","round":2,"arm":"bare"'
 for f in "$work/plain"/doc-*.safetensors; do same "$f" "$work/asked/${f##*/}"; done
-run 2 train "$work/wrong" -m "$model" -d "$docs" $small --eval "$q" --eval-arms nothing && one_sentence
-run 4 train "$work/wrong" -m "$model" -d "$docs/mine.md" $small --eval "$q" && says "$err" 'lighthouse' && one_sentence
+run 2 train "$work/wrong" -m "$model" -d "$docs" $small --eval "$q" --eval-arms nothing &&
+  one_sentence
+run 4 train "$work/wrong" -m "$model" -d "$docs/mine.md" $small --eval "$q" &&
+  says "$err" 'lighthouse' && one_sentence
 finish

@@ -36,11 +36,14 @@ for m in qwen3moe gemma4-moe gemma3; do
     fail "envelope of $m: $(cat "$out")"
 done
 run 0 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" --write "$work/written.f32"
-run 0 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" --ref "$work/written.f32" --tol 0
-run 2 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" && says "$err" '--write' && one_sentence
+run 0 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" --ref "$work/written.f32" \
+  --tol 0
+run 2 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" && says "$err" '--write' &&
+  one_sentence
 
 head -c 1000 "$ref" >"$work/short.f32"
-run 4 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" --ref "$work/short.f32" && one_sentence
+run 4 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$tiny/ids40.txt" --ref "$work/short.f32" &&
+  one_sentence
 echo '1 2 x' >"$work/ids"
 run 4 gate logits -m "$tiny/tiny-qwen3.gguf" --ids "$work/ids" --ref "$ref" && one_sentence
 run 2 gate equiv -m "$model" -d "$docs" --p 4000 && says "$err" 'tokens where' && one_sentence

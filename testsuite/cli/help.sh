@@ -12,7 +12,8 @@ cp "$out" "$work/commands"
 [ "$(wc -l <"$work/commands")" -ge 2 ] || fail "hardly a command is listed"
 
 # Words after "Fl Fl" in the tags of a page, which are its options.
-documented() { sed -n 's/^\.It //p' "$1" | grep -o 'Fl Fl [a-z][a-z-]*' | sed 's/Fl Fl /--/' | sort -u; }
+documented() { sed -n 's/^\.It //p' "$1" | grep -o 'Fl Fl [a-z][a-z-]*' | sed 's/Fl Fl /--/' |
+  sort -u; }
 
 while read -r c; do
   says "$work/usage" "^  $c +[A-Z]" "flotilla --help"
@@ -41,7 +42,8 @@ for page in "$man"/flotilla-*.1; do
   grep -qx "${c%.1}" "$work/commands" || fail "$page: no such command"
 done
 sed -n 's/^\.It Cm //p' "$man/flotilla.1" | sort >"$work/listed"
-sort "$work/commands" | diff - "$work/listed" >"$work/diff" || fail "flotilla.1: $(cat "$work/diff")"
+sort "$work/commands" | diff - "$work/listed" >"$work/diff" ||
+  fail "flotilla.1: $(cat "$work/diff")"
 
 if command -v mandoc >/dev/null; then
   for page in "$man"/flotilla*.[157]; do

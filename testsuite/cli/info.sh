@@ -4,7 +4,8 @@
 
 run 0 info "$model" && says "$out" '^architecture +qwen3$' && says "$out" '^layers +4$'
 run 0 info "$model" -v && says "$out" 'blk\.3\.attn_k\.weight'
-run 0 info --json "$model" && says "$out" '^  "kind": "gguf",$' && says "$out" '"parameters": 2886400'
+run 0 info --json "$model" && says "$out" '^  "kind": "gguf",$' &&
+  says "$out" '"parameters": 2886400'
 
 # The ids of the fixtures come from the reference tokenizer of the model's makers.
 printf 'Hello' >"$work/text"

@@ -33,7 +33,8 @@ run() {
 # says FILE PATTERN [WHAT]: a line matches the extended regular expression.
 says() {
   checks=$((checks + 1))
-  grep -Eq -e "$2" "$1" || fail "${3:-$(basename "$1")}: no line matches '$2'; it has: $(head -c 600 "$1")"
+  grep -Eq -e "$2" "$1" ||
+    fail "${3:-$(basename "$1")}: no line matches '$2'; it has: $(head -c 600 "$1")"
 }
 
 # same FILE FILE

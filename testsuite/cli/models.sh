@@ -1,11 +1,13 @@
 #!/bin/sh
-# The table of families and weight types in flotilla-models(7): every cell is tried on a model of that
+# The table of families and weight types in flotilla-models(7): every cell is tried on a model of
+# that
 # family with random weights of that type, and the page must say what came of it.
 #
 #   testsuite/cli/models.sh          compares
 #   testsuite/cli/models.sh --print  prints the lines for the page
 #
-# r: the logits are, bit for bit, those of the same file widened to f32 (and those of f32 files agree
+# r: the logits are, bit for bit, those of the same file widened to f32 (and those of f32 files
+# agree
 # with torch, gates.sh). t: analytic gradients of the rows agree with central differences, in one of
 # three draws: a router's choice that flips within the difference has no slope. g: two parts of a
 # capture, composed, answer as the real prefill does, on both cache types.
@@ -25,8 +27,10 @@ cell() {
   r='-' t='-' g='-'
   rm -f "$work/wide.gguf"
   if "$FLOTILLA" export -m "$m" --to f32 -o "$work/wide.gguf" -q &&
-    "$FLOTILLA" gate logits -m "$work/wide.gguf" --ids "$tiny/ids40.txt" --write "$work/logits" -q &&
-    "$FLOTILLA" gate logits -m "$m" --ids "$tiny/ids40.txt" --ref "$work/logits" --tol 0; then r=r; fi
+    "$FLOTILLA" gate logits -m "$work/wide.gguf" --ids "$tiny/ids40.txt" --write "$work/logits" -q \
+      &&
+    "$FLOTILLA" gate logits -m "$m" --ids "$tiny/ids40.txt" --ref "$work/logits" \
+      --tol 0; then r=r; fi
   for seed in 42 43 44; do
     [ "$t" = t ] || "$FLOTILLA" gate grad -m "$m" -d "$docs/mine.md" --p 16 --seed $seed && t=t
   done
@@ -57,7 +61,8 @@ if [ "${1:-}" = --print ]; then
   cat "$work/table"
   exit 0
 fi
-sed -n '/^\.\\" table begins/,/^\.\\" table ends/{/^\.It type/d;/^\.It [a-z0-9_]* Ta/p;}' "$page" >"$work/lines"
+sed -n '/^\.\\" table begins/,/^\.\\" table ends/{/^\.It type/d;/^\.It [a-z0-9_]* Ta/p;}' "$page" \
+  >"$work/lines"
 for ty in $types; do grep "^\.It $ty Ta" "$work/lines"; done >"$work/documented"
 checks=$((checks + 1))
 cmp -s "$work/table" "$work/documented" ||

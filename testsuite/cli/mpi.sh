@@ -49,7 +49,8 @@ trained() { sed -n 's/^  "rounds": \([0-9]*\).*/\1/p' "$1/fleet.json"; }
 
 logged() { grep -c '"ev":"round"' "$work/killed/events.jsonl" 2>/dev/null; }
 
-# begin ROUNDS ARGUMENT...: two ranks train in the background, far longer than this test lasts, until
+# begin ROUNDS ARGUMENT...: two ranks train in the background, far longer than this test lasts,
+# until
 # the log has told of so many more rounds; $mpi is mpirun, $first and $last are the ranks.
 begin() {
   before=$(logged)
@@ -94,7 +95,8 @@ run 0 train "$work/mixed" --resume --rounds 1 --checkpoint
 ranks 0 3 train "$work/mixed" --resume --rounds $((rounds - 3))
 for f in "$work/one"/doc-* "$work/one"/index.*; do same "$f" "$work/mixed/${f##*/}"; done
 
-# A rank is killed, another is; a signal that mpirun passes on stops all. The fleet is as it was last
+# A rank is killed, another is; a signal that mpirun passes on stops all. The fleet is as it was
+# last
 # saved each time, and in the end as though nothing had happened.
 # shellcheck disable=SC2086
 begin 1 -m "$model" -d "$docs" $small

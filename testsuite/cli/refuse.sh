@@ -13,7 +13,8 @@ run 2 train "$fleet" -m "$model" && says "$err" '--docs' && one_sentence
 run 2 train "$fleet" -d "$docs" && says "$err" '--model' && one_sentence
 run 2 train "$fleet" --resume -m "$model" -d "$docs" && says "$err" 'no fleet' && one_sentence
 run 1 train "$fleet" -m "$work/none.gguf" -d "$docs" && one_sentence
-run 2 train "$fleet" -m "$model" -d "$docs" --p 32 --frozen 32 && says "$err" '--frozen' && one_sentence
+run 2 train "$fleet" -m "$model" -d "$docs" --p 32 --frozen 32 && says "$err" '--frozen' &&
+  one_sentence
 run 2 train "$fleet" -m "$model" -d "$docs" --chunk-min 9 --chunk-max 8 && says "$err" '--chunk-min'
 [ ! -e "$fleet/fleet.json" ] || fail "a refused training left a fleet"
 "$FLOTILLA" train "$fleet" -m "$model" -d "$work/none.md" >"$out" 2>"$err"
@@ -22,15 +23,18 @@ says "$err" 'none\.md'; one_sentence
 : >"$work/empty.md"
 run 4 train "$fleet" -m "$model" -d "$work/empty.md" && says "$err" 'empty\.md' && one_sentence
 printf ' \n\t\n' >"$work/blank.md"
-run 4 train "$fleet" -m "$model" -d "$work/blank.md" && says "$err" 'blank\.md: empty' && one_sentence
+run 4 train "$fleet" -m "$model" -d "$work/blank.md" && says "$err" 'blank\.md: empty' &&
+  one_sentence
 printf 'h\303\251 a\377b' >"$work/bytes.md"
 run 4 train "$fleet" -m "$model" -d "$work/bytes.md" && says "$err" 'bytes\.md' && one_sentence
 
-# What is refused when the folder is there already leaves none, nor its parents, nor its files in one
+# What is refused when the folder is there already leaves none, nor its parents, nor its files in
+# one
 # that was there.
 mkdir "$work/empty"
 for at in "$work/new" "$work/some/where/new" "$work/empty"; do
-  run 2 train "$at" -m "$model" -d "$work/docs" $small --chunk-max 60000 && says "$err" '--chunk-max'
+  run 2 train "$at" -m "$model" -d "$work/docs" $small --chunk-max 60000 &&
+    says "$err" '--chunk-max'
   run 4 train "$at" -m "$model" -d "$work/docs" $small --study "$work/empty.md" && one_sentence
   run 4 train "$at" -m "$model" -d "$work/docs" $small --init "$work/empty.md" && one_sentence
 done
@@ -64,7 +68,8 @@ for at in 0 7 100 4096; do
   cp "$cart" "$work/whole"
   head -c "$at" "$work/whole" >"$cart"
   run 4 info "$fleet"
-  run 4 ask "$fleet" 'What is the ghost of Tulby Mine?' --oracle bakery && says "$err" "${cart##*/}" && one_sentence
+  run 4 ask "$fleet" 'What is the ghost of Tulby Mine?' --oracle bakery &&
+    says "$err" "${cart##*/}" && one_sentence
   run 4 train "$fleet" --resume --rounds 1 && says "$err" "${cart##*/}" && one_sentence
   cp "$work/whole" "$cart"
 done
@@ -97,12 +102,14 @@ if command -v flock >/dev/null; then
   flock "$fleet/lock" sh -c '"$@"' - "$FLOTILLA" train "$fleet" --resume --rounds 1 >"$out" 2>"$err"
   [ $? -eq 1 ] || fail "a second writer was let in"
   one_sentence
-  flock "$fleet/lock" "$FLOTILLA" ask "$fleet" 'Who?' >"$out" 2>"$err" || fail "a reader was kept out: $(cat "$err")"
+  flock "$fleet/lock" "$FLOTILLA" ask "$fleet" 'Who?' >"$out" 2>"$err" ||
+    fail "a reader was kept out: $(cat "$err")"
 fi
 
 # A signal: saved, status 130, and the training can go on. The event log tells when it is under way.
 run 0 train "$work/long" -m "$model" -d "$work/docs" --p 32 --rounds 0 --heldout 0 --embed-chunk 100
-"$FLOTILLA" train "$work/long" --resume --rounds 100000 --chunk-min 60 --chunk-max 120 >"$out" 2>"$err" &
+"$FLOTILLA" train "$work/long" --resume --rounds 100000 --chunk-min 60 --chunk-max 120 \
+  >"$out" 2>"$err" &
 pid=$!
 tail -n +1 -f --pid=$pid "$work/long/events.jsonl" 2>/dev/null | grep -q -m1 '"ev":"round"'
 kill -INT $pid
@@ -114,8 +121,10 @@ run 0 train "$work/long" --resume --rounds 1
 
 # A model that is cut short while it is in use: one sentence, and the fleet as it was saved.
 cp "$model" "$work/m.gguf"
-run 0 train "$work/lost" -m "$work/m.gguf" -d "$work/docs" --p 32 --rounds 0 --heldout 0 --embed-chunk 100
-"$FLOTILLA" train "$work/lost" --resume --rounds 3000 --chunk-min 60 --chunk-max 120 >"$out" 2>"$err" &
+run 0 train "$work/lost" -m "$work/m.gguf" -d "$work/docs" --p 32 --rounds 0 --heldout 0 \
+  --embed-chunk 100
+"$FLOTILLA" train "$work/lost" --resume --rounds 3000 --chunk-min 60 --chunk-max 120 \
+  >"$out" 2>"$err" &
 pid=$!
 tail -n +1 -f --pid=$pid "$work/lost/events.jsonl" 2>/dev/null | grep -q -m1 '"ev":"round"'
 : >"$work/m.gguf"
@@ -126,15 +135,18 @@ run 0 train "$work/lost" --resume --rounds 1 -m "$model"
 
 # Kept conversations: none, a part of a line, whole lines that are missing.
 # shellcheck disable=SC2086
-run 0 train "$work/kept2" -m "$model" -d "$work/docs/mine.md" $small --accum 3 --replay 2 --rounds 2 -q
+run 0 train "$work/kept2" -m "$model" -d "$work/docs/mine.md" $small --accum 3 --replay 2 \
+  --rounds 2 -q
 for study in "$work/kept2"/*.study.jsonl; do
   cp "$study" "$work/whole"
   for lines in 0 1; do
     head -n $lines "$work/whole" >"$study"
-    run 4 train "$work/kept2" --resume --rounds 1 && says "$err" 'study\.jsonl.*--redo' && one_sentence
+    run 4 train "$work/kept2" --resume --rounds 1 && says "$err" 'study\.jsonl.*--redo' &&
+      one_sentence
   done
   head -c 300 "$work/whole" >"$study"
-  run 4 train "$work/kept2" --resume --rounds 1 && says "$err" 'study\.jsonl: line 1.*--redo' && one_sentence
+  run 4 train "$work/kept2" --resume --rounds 1 && says "$err" 'study\.jsonl: line 1.*--redo' &&
+    one_sentence
   cp "$work/whole" "$study"
 done
 run 0 train "$work/kept2" --resume --rounds 1 -q
@@ -169,7 +181,8 @@ mkdir "$work/notes"
 cp "$docs/mine.md" "$work/notes/"
 # shellcheck disable=SC2086
 {
-run 2 train "$work/notes" -m "$model" -d "$work/notes/" $small && says "$err" "fleet's folder" && one_sentence
+run 2 train "$work/notes" -m "$model" -d "$work/notes/" $small && says "$err" "fleet's folder" &&
+  one_sentence
 run 0 train "$work/notes/fleet" -m "$model" -d "$work/notes" -R $small --rounds 0 -q
 run 0 train "$work/notes/fleet" --resume -d "$work/notes" -R $small --rounds 0 --json
 says "$out" 'mine\.md' && ! grep -q 'jsonl\|fleet\.json' "$out" || fail "documents: $(cat "$out")"
@@ -200,10 +213,12 @@ if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=700k none
   run 0 train "$work/small/fleet" -m "$model" -d "$work/docs/mine.md" $small --rounds 1 -q
   cp -R "$work/small/fleet" "$work/before"
   dd if=/dev/zero of="$work/small/fill" bs=1k count=2000 2>/dev/null
-  run 1 train "$work/small/fleet" --resume --rounds 1 && says "$err" 'no space left.*nothing was changed'
+  run 1 train "$work/small/fleet" --resume --rounds 1 &&
+    says "$err" 'no space left.*nothing was changed'
   # Room for the texts, not for a cartridge.
   truncate -s -24k "$work/small/fill"
-  run 1 train "$work/small/fleet" --resume --rounds 1 && says "$err" 'no space left.*last saved generation|last saved generation.*no space left'
+  run 1 train "$work/small/fleet" --resume --rounds 1 &&
+    says "$err" 'no space left.*last saved generation|last saved generation.*no space left'
   rm "$work/small/fill"
   for f in "$work/before"/fleet.json "$work/before"/*.safetensors "$work/before"/*.fza; do
     same "$f" "$work/small/fleet/${f##*/}"

@@ -30,7 +30,8 @@ make() {
   wanted=$1
   shift
   rm -f "$work/made"
-  run "$wanted" study -m "$model" -d "$docs" --count 4 --chunk-min 60 --chunk-max 120 -q --timeout 20s \
+  run "$wanted" study -m "$model" -d "$docs" --count 4 --chunk-min 60 --chunk-max 120 -q \
+    --timeout 20s \
     -o "$work/made" --generator "$url" "$@"
 }
 made() {
@@ -42,7 +43,8 @@ against good
 make 0 || { grep -q 'without libcurl' "$err" && { echo 'built without libcurl'; exit 77; }; }
 made 4
 # Every character is a row, and the end one; two alternatives up to the mass.
-run 0 study --show "$work/made" --json && says "$out" '"supervised": 56' && says "$out" '"probability_each": 0\.9'
+run 0 study --show "$work/made" --json && says "$out" '"supervised": 56' &&
+  says "$out" '"probability_each": 0\.9'
 cp "$work/made" "$work/first"
 make 0 --in-flight 1 --batch 1 && same "$work/made" "$work/first"
 make 0 --teacher local && made 4
@@ -53,20 +55,25 @@ make 0 && same "$work/made" "$work/first"
 against listsend
 make 0 && made 4
 checks=$((checks + 1))
-sed 's/,[^,]*,[^,]*\]\]}$/]]}/' "$work/made" | cmp -s - "$work/first" && fail 'the end is not in the list'
-grep -Eq ',[0-9]+,0\.606530666\]|,0\.606530666,[0-9]+,0\.36787945' "$work/made" || fail 'the end is not exp(-0.5)'
-# One that lists it with its id, among other control tokens: each is counted once, exp(-0.1) and so on.
+sed 's/,[^,]*,[^,]*\]\]}$/]]}/' "$work/made" | cmp -s - "$work/first" &&
+  fail 'the end is not in the list'
+grep -Eq ',[0-9]+,0\.606530666\]|,0\.606530666,[0-9]+,0\.36787945' "$work/made" ||
+  fail 'the end is not exp(-0.5)'
+# One that lists it with its id, among other control tokens: each is counted once, exp(-0.1) and so
+# on.
 against ids
 make 0 && made 4
 checks=$((checks + 1))
 [ "$(grep -c ',\[2045,0\.904837[0-9]*,87,0\.049787[0-9]*,2044,0\.018315[0-9]*\]\]}$' "$work/made")" -eq 4 ] ||
   fail 'the end is not three entries'
 sed 's/,\[[^[]*\]\]}$/]}/' "$work/made" >"$work/made.rows"
-sed 's/,\[[^[]*\]\]}$/]}/' "$work/first" | cmp -s - "$work/made.rows" || fail 'the rows before the end differ'
+sed 's/,\[[^[]*\]\]}$/]}/' "$work/first" | cmp -s - "$work/made.rows" ||
+  fail 'the rows before the end differ'
 # One that makes other prompts: a warning, once; where the prompts are not counted, none.
 against otherprompt
 rm -f "$work/made"
-run 0 study -m "$model" -d "$docs" --count 4 --batch 2 --chunk-min 60 --chunk-max 120 -o "$work/made" \
+run 0 study -m "$model" -d "$docs" --count 4 --batch 2 --chunk-min 60 --chunk-max 120 \
+  -o "$work/made" \
   --generator "$url" && made 4
 checks=$((checks + 1))
 [ "$(grep -Ec '^flotilla: .*makes 7 tokens of a prompt that is [0-9]+ here' "$err")" -eq 1 ] ||
@@ -133,7 +140,8 @@ make 2 --generator-key-file "$work/key" && says "$err" 'key' && one_sentence
 stop
 make 1 --tries 2 && says "$err" 'of no use' && one_sentence
 for url in nowhere ftp://a.b 'http://a b' 'http://a/?x=1' http://; do
-  run 2 study -m "$model" -d "$docs/mine.md" -q --tries 1 -o "$work/made" --generator "$url" && one_sentence
+  run 2 study -m "$model" -d "$docs/mine.md" -q --tries 1 -o "$work/made" --generator "$url" &&
+    one_sentence
 done
 
 # The program's own server, on the same model: tokens, supervised places and the number of the
@@ -156,7 +164,8 @@ make 0 --teacher local
 for f in made there; do
   sed 's/,"targets":.*//' "$work/$f" >"$work/$f.head"
   run 0 study --show "$work/$f" --json --texts 0
-  grep -E 'supervised|entries_each|probability_each' "$out" | sed 's/\(0\.[0-9]\{5\}\)[0-9]*/\1/' >"$work/$f.sums"
+  grep -E 'supervised|entries_each|probability_each' "$out" |
+    sed 's/\(0\.[0-9]\{5\}\)[0-9]*/\1/' >"$work/$f.sums"
 done
 same "$work/made.head" "$work/there.head"
 same "$work/made.sums" "$work/there.sums"

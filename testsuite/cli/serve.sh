@@ -33,7 +33,8 @@ stop() {
 }
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
 
-# post WANTED-STATUS ROUTE BODY [CURL-OPTION...]: the body of the reply is in $out, its head in $head.
+# post WANTED-STATUS ROUTE BODY [CURL-OPTION...]: the body of the reply is in $out, its head in
+# $head.
 head=$work/head
 post() {
   wanted=$1 route=$2 body=$3
@@ -53,7 +54,8 @@ is() {
   [ "$1" = "$2" ] || fail "$3: '$1' is not '$2'"
 }
 
-run 0 train "$fleet" -m "$model" -d "$docs" --p 48 --chunk-min 60 --chunk-max 120 --embed-chunk 100 \
+run 0 train "$fleet" -m "$model" -d "$docs" --p 48 --chunk-min 60 --chunk-max 120 \
+  --embed-chunk 100 \
   --heldout 0 --lr 3e-2 --rounds 4 -q
 run 0 ask "$fleet" "$question" -q && answer=$(cat "$out")
 run 0 ask "$fleet" "$question" -q --bare && bare=$(cat "$out")

@@ -1,5 +1,6 @@
 #!/bin/sh
-# study: several turns, own instructions, looking into files, merging them, training on them; and the
+# study: several turns, own instructions, looking into files, merging them, training on them; and
+# the
 # ways in which cartridges begin.
 . "$(dirname "$0")/lib.sh"
 small='--chunk-min 60 --chunk-max 120 --max-a 48'
@@ -8,10 +9,12 @@ lines() { wc -l <"$1" | tr -d ' '; }
 # shellcheck disable=SC2086
 {
 run 0 study -m "$model" -d "$docs" --count 4 $small --turns 2 -o "$work/two.jsonl" -q
-run 0 study -m "$model" -d "$docs" --count 4 $small --turns 2 --batch 1 -t 1 -q && same "$out" "$work/two.jsonl"
+run 0 study -m "$model" -d "$docs" --count 4 $small --turns 2 --batch 1 -t 1 -q &&
+  same "$out" "$work/two.jsonl"
 run 0 study -m "$model" -d "$docs" --count 4 $small -s 7 -o "$work/one.jsonl" -q
 printf '{"kind":"names","text":"Write one question on a name in the document. Give the question alone."}\n\n' >"$work/seeds"
-run 0 study -m "$model" -d "$docs/mine.md" --count 2 $small --seeds "$work/seeds" --think 1 -o "$work/own.jsonl" -q
+run 0 study -m "$model" -d "$docs/mine.md" --count 2 $small --seeds "$work/seeds" --think 1 \
+  -o "$work/own.jsonl" -q
 }
 says "$work/own.jsonl" '"kind":"names"'
 
@@ -32,7 +35,8 @@ checks=$((checks + 1))
 grep -q texts "$out" && fail 'texts without --texts'
 
 # Once each, numbered anew; order and content stay.
-run 0 study --merge "$work/two.jsonl" --merge "$work/one.jsonl" --merge "$work/two.jsonl" -o "$work/all.jsonl"
+run 0 study --merge "$work/two.jsonl" --merge "$work/one.jsonl" --merge "$work/two.jsonl" \
+  -o "$work/all.jsonl"
 says "$err" "$(lines "$work/two.jsonl") that stood there already"
 run 0 study --merge "$work/all.jsonl" && same "$out" "$work/all.jsonl"
 checks=$((checks + 1))
@@ -40,17 +44,21 @@ checks=$((checks + 1))
 for f in two one all; do
   sed 's/"doc":[0-9]*//; s/"index":[0-9]*//' "$work/$f.jsonl" | sort >"$work/$f.sorted"
 done
-sort "$work/two.sorted" "$work/one.sorted" | cmp -s - "$work/all.sorted" || fail 'merging changed a conversation'
+sort "$work/two.sorted" "$work/one.sorted" | cmp -s - "$work/all.sorted" ||
+  fail 'merging changed a conversation'
 
-run 0 train "$work/fleet" -m "$model" -d "$docs" --p 32 --rounds 4 --accum 2 --heldout 0 --embed-chunk 100 \
+run 0 train "$work/fleet" -m "$model" -d "$docs" --p 32 --rounds 4 --accum 2 --heldout 0 \
+  --embed-chunk 100 \
   --max-a 48 --turns 2 --study "$work/all.jsonl" -q
 says "$work/fleet/events.jsonl" '"ev":"round","round":4'
-run 4 train "$work/short" -m "$model" -d "$docs" --p 32 --rounds 4 --accum 2 --heldout 0 --embed-chunk 100 \
+run 4 train "$work/short" -m "$model" -d "$docs" --p 32 --rounds 4 --accum 2 --heldout 0 \
+  --embed-chunk 100 \
   --max-a 8 --max-q 8 --study "$work/all.jsonl" -q && says "$err" 'longer than' && one_sentence
 
 # Ids of another tokenizer are refused before anything is trained on them.
 sed 's/"tokenizer":"xxh3:[0-9a-f]*"/"tokenizer":"xxh3:00"/' "$work/one.jsonl" >"$work/foreign"
-run 4 train "$work/foreign-fleet" -m "$model" -d "$docs" --p 32 --rounds 1 --heldout 0 --embed-chunk 100 \
+run 4 train "$work/foreign-fleet" -m "$model" -d "$docs" --p 32 --rounds 1 --heldout 0 \
+  --embed-chunk 100 \
   --chunk-min 60 --chunk-max 120 --study "$work/foreign" -q
 says "$err" 'line 1 was made with a model of another tokenizer' && one_sentence
 
@@ -58,22 +66,26 @@ says "$err" 'line 1 was made with a model of another tokenizer' && one_sentence
 printf '{"name":"a","hash":"b"}\n' >"$work/bad"
 run 4 study --show "$work/bad" && says "$err" 'line 1 is no conversation' && one_sentence
 head -c 300 "$work/one.jsonl" >"$work/cut"
-run 4 study --merge "$work/one.jsonl" --merge "$work/cut" -o "$work/never" && says "$err" 'cut: line 1' && one_sentence
+run 4 study --merge "$work/one.jsonl" --merge "$work/cut" -o "$work/never" &&
+  says "$err" 'cut: line 1' && one_sentence
 checks=$((checks + 1))
 [ -e "$work/never" ] && fail 'a merge that failed left a file'
 sed 's/"sup":\[[0-9]*/"sup":[99999/' "$work/one.jsonl" >"$work/bad"
 run 4 study --show "$work/bad" && one_sentence
 run 1 study --show "$work/nowhere" && one_sentence
-for text in '' '[]' '{}' '{"kind":"","text":"a"}' '{"kind":"a","text":1}' '{"kind":"a","request":""}' '{"kind":"a","text":"b","request":"c"}' '[{"kind":"a"}]' '{'; do
+for text in '' '[]' '{}' '{"kind":"","text":"a"}' '{"kind":"a","text":1}' \
+  '{"kind":"a","request":""}' '{"kind":"a","text":"b","request":"c"}' '[{"kind":"a"}]' '{'; do
   printf '%s' "$text" >"$work/seeds"
-  run 4 study -m "$model" -d "$docs/mine.md" --seeds "$work/seeds" && says "$err" seeds && one_sentence
+  run 4 study -m "$model" -d "$docs/mine.md" --seeds "$work/seeds" && says "$err" seeds &&
+    one_sentence
 done
 run 2 study --show "$work/one.jsonl" -d "$docs" && one_sentence
 run 2 study --merge "$work/one.jsonl" -d "$docs" && one_sentence
 
 # How cartridges begin.
 born() {
-  run 0 train "$work/$1" -m "$model" -d "$docs/mine.md" --p 40 --rounds 0 --embed-chunk 100 -q --init "$2"
+  run 0 train "$work/$1" -m "$model" -d "$docs/mine.md" --p 40 --rounds 0 --embed-chunk 100 -q \
+    --init "$2"
 }
 born first first
 born random random
@@ -89,8 +101,10 @@ for f in random summary; do
 done
 run 0 train "$work/plain" -m "$model" -d "$docs/mine.md" --p 40 --rounds 0 --embed-chunk 100 -q
 same "$(one first)" "$(one plain)"
-run 2 train "$work/no" -m "$model" -d "$docs/mine.md" --init nothing && says "$err" 'init' && one_sentence
+run 2 train "$work/no" -m "$model" -d "$docs/mine.md" --init nothing && says "$err" 'init' &&
+  one_sentence
 run 4 train "$work/no" -m "$model" -d "$docs/mine.md" --rounds 0 --p 16 --init "$(one first)" &&
   says "$err" '40 rows' && one_sentence
-run 4 train "$work/no2" -m "$model" -d "$docs/mine.md" --rounds 0 --init "$docs/mine.md" && one_sentence
+run 4 train "$work/no2" -m "$model" -d "$docs/mine.md" --rounds 0 --init "$docs/mine.md" &&
+  one_sentence
 finish

@@ -17,7 +17,8 @@ fucina=${FUCINA:-$(command -v fucina-cartridge-fleet || true)}
 if [ -z "$fucina" ] && [ -n "${FUCINA_SOURCE:-}" ]; then
   zig=$(command -v zig || true)
   [ -n "$zig" ] || { python3 -c 'import ziglang' 2>/dev/null && zig='python3 -m ziglang'; }
-  [ -n "$zig" ] || skip "Fucina's sources are there, but no zig to build them with (pip install ziglang==0.16.0)"
+  [ -n "$zig" ] ||
+    skip "Fucina's sources are there, but no zig to build them with (pip install ziglang==0.16.0)"
   echo "building $FUCINA_SOURCE"
   # The step runs the program, which refuses to start without arguments; what counts is the file.
   (cd "$FUCINA_SOURCE" && $zig build cartridge-fleet -Dblas=none >"$work/build" 2>&1)
@@ -59,7 +60,8 @@ run 0 train "$work/a" -m "$model" -d "$docs" $shape --rounds 12 --accum 4 --seed
 agree "$work/a" "our fleet"
 checks=$((checks + 1))
 "$fucina" --model "$model" --docs "$docs" --fleet "$work/a" --ask "$question" --max-a $tokens \
-  >"$work/log" 2>&1 && grep -q 'best-chunk cosine' "$work/log" || fail "Fucina does not search our index"
+  >"$work/log" 2>&1 && grep -q 'best-chunk cosine' "$work/log" ||
+    fail "Fucina does not search our index"
 
 checks=$((checks + 1))
 "$fucina" --model "$model" --docs "$docs" --fleet "$work/b" $shape --rounds 3 --accum 1 --max-q 40 \

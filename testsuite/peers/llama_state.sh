@@ -1,6 +1,8 @@
 #!/bin/sh
-# Cartridges restored into a slot of a llama.cpp server (LLAMA_SERVER, else the Python package xllamacpp,
-# fetched into a virtual environment in the user's cache): the same greedy answers for 32 tokens, without the rows'
+# Cartridges restored into a slot of a llama.cpp server (LLAMA_SERVER, else the Python package
+# xllamacpp,
+# fetched into a virtual environment in the user's cache): the same greedy answers for 32 tokens,
+# without the rows'
 # text being read again.
 . "$(dirname "$0")/../cli/lib.sh"
 [ -n "${FLOTILLA_PEERS:-}${LLAMA_SERVER:-}" ] ||
@@ -48,13 +50,15 @@ for kv in f16 f32; do
     'Give a short summary of Tulby Mine.' 'Repeat a sentence about the mine word for word.'
 done
 
-# Other families with random weights: interleaved rotary rows; windows, values that are keys, experts.
+# Other families with random weights: interleaved rotary rows; windows, values that are keys,
+# experts.
 template='--template plain'
 for family in llama gemma3 gemma4-moe; do
   model=$FIXTURES/tiny/tiny-$family.gguf
   rm -rf "$work/fleet"
   # shellcheck disable=SC2086
-  run 0 train "$work/fleet" -m "$model" -d "$docs/mine.md" --p 100 --heldout 0 --rounds 0 -q $template
+  run 0 train "$work/fleet" -m "$model" -d "$docs/mine.md" --p 100 --heldout 0 --rounds 0 \
+    -q $template
   answers f32 'Question: %s\nAnswer:' 'What is it?' 'Tell me about the mine and the town'
 done
 template=
@@ -69,8 +73,10 @@ real() { # FILE ROWS TURN
   model=$work/model.gguf
   run 0 export -m "$cache/$1" --to f32 -o "$model"
   # shellcheck disable=SC2086
-  run 0 train "$work/fleet" -m "$model" -d "$work/mine.md" --p "$2" --heldout 0 --rounds 0 -q $template
-  answers f16 "$3" 'Write a long story about Tulby Mine.' 'Explain how a mine is worked, step by step.'
+  run 0 train "$work/fleet" -m "$model" -d "$work/mine.md" --p "$2" --heldout 0 --rounds 0 \
+    -q $template
+  answers f16 "$3" 'Write a long story about Tulby Mine.' \
+    'Explain how a mine is worked, step by step.'
 }
 real smollm2-135m-instruct-q4_1.gguf 96 '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n'
 template='--template plain'

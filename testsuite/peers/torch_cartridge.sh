@@ -12,7 +12,8 @@ compare() {
 each() {
   for frozen in 0 1 3; do
     rm -rf "$work/fleet" "$work/c.pt"
-    run 0 train "$work/fleet" -m "$1" -d "$docs/mine.md" --p 24 --frozen $frozen --rounds 0 --template plain -q
+    run 0 train "$work/fleet" -m "$1" -d "$docs/mine.md" --p 24 --frozen $frozen --rounds 0 \
+      --template plain -q
     cart=$(ls "$work/fleet"/doc-000.*.safetensors)
     run 0 export --to torch -m "$1" -o "$work/c.pt" "$cart"
     compare "$cart" "$work/c.pt" "$2"

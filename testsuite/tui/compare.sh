@@ -6,12 +6,14 @@
 
 train() {
   "$FLOTILLA" train -q -m "$FIXTURES/embedded/model.gguf" --docs "$FIXTURES/embedded/docs" \
-    --rounds "$2" --budget 2 --p 16 --max-q 24 --max-a 24 --heldout 0 --seed "$3" "$work/$1/notes" ||
+    --rounds "$2" --budget 2 --p 16 --max-q 24 --max-a 24 --heldout 0 --seed "$3" "$work/$1/notes" \
+      ||
     fail "the training failed"
 }
 # The loss of a round, to the three places that the dashboard shows.
 loss() {
-  sed -n 's/.*"ev":"round","round":'"$2"',.*"loss":\([0-9.]*\).*/\1/p' "$work/$1/notes/events.jsonl" |
+  sed -n 's/.*"ev":"round","round":'"$2"',.*"loss":\([0-9.]*\).*/\1/p' \
+    "$work/$1/notes/events.jsonl" |
     awk '{ printf "%.3f", $1 }'
 }
 mkdir "$work/first" "$work/second"

@@ -21,7 +21,8 @@ start 80 24 "$(demo early 20)"
 expect 'In memory: 3 of 4' 'the second demonstration began'
 keys q
 until_ asked || fail "no question after q"
-grep -q '"ev":"end","status":"done"' "$work/early/events.jsonl" || fail "the questions came too early"
+grep -q '"ev":"end","status":"done"' "$work/early/events.jsonl" ||
+  fail "the questions came too early"
 
 # Output to a file, no terminal for the input: the plain lines of the trainer. A shell around it
 # holds the terminal open.

@@ -85,7 +85,8 @@ start 80 24 "sh -c 'cd $work && exec $watch --view fleet $log'"
 expect 'In memory'
 keys e; expect 'written to flotilla-fleet-001.txt' e
 keys E; expect 'written to flotilla-fleet-001.svg' E
-sed -n 3p "$work/flotilla-fleet-001.txt" | grep -q 'In memory: 4 of 12' || fail "the text export is wrong"
+sed -n 3p "$work/flotilla-fleet-001.txt" | grep -q 'In memory: 4 of 12' ||
+  fail "the text export is wrong"
 tail -1 "$work/flotilla-fleet-001.svg" | grep -q '</svg>' || fail "the SVG export is cut"
 keys F6; keys q; expect_dead q
 grep -q '^sort ' "$XDG_CONFIG_HOME/flotilla/watch.conf" || fail "settings are not kept"

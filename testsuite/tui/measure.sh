@@ -44,7 +44,8 @@ stream() {
   i=0
   while [ $i -lt 100 ]; do
     i=$((i + 1)); round=$((round + 1))
-    printf '{"t":%d.5,"ev":"round","round":%d,"doc":%d,"loss":2.%d,"seconds":0.05}\n' "$(wall)" $round \
+    printf '{"t":%d.5,"ev":"round","round":%d,"doc":%d,"loss":2.%d,"seconds":0.05}\n' \
+      "$(wall)" $round \
       $((i % 400)) $((i % 7)) >>"$work/fleet/events.jsonl"
     sleep 0.05
   done

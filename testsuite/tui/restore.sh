@@ -15,7 +15,8 @@ EOF
 
 terminal_is_restored() {
   expect 'back in the shell' "$1"
-  cmp -s "$work/before" "$work/after" || fail "the modes differ after $1: $(diff "$work/before" "$work/after")"
+  cmp -s "$work/before" "$work/after" ||
+    fail "the modes differ after $1: $(diff "$work/before" "$work/after")"
   flags=$(t display-message -p '#{alternate_on}#{cursor_flag}#{mouse_any_flag}#{keypad_cursor_flag}')
   [ "$flags" = 0100 ] || fail "alternate screen, cursor, mouse, keypad are $flags after $1"
 }

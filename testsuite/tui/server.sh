@@ -2,7 +2,8 @@
 # A server's fleet in the dashboard: its state, scores for what is typed, an answer, and its end.
 . "$(dirname "$0")/lib.sh"
 fleet=$work/fleet
-"$FLOTILLA" train -q -m "$FIXTURES/embedded/model.gguf" --docs "$FIXTURES/embedded/docs" --rounds 2 \
+"$FLOTILLA" train -q -m "$FIXTURES/embedded/model.gguf" --docs "$FIXTURES/embedded/docs" \
+  --rounds 2 \
   --budget 2 --p 16 --max-q 24 --max-a 24 --heldout 0 "$fleet" || fail "the training failed"
 "$FLOTILLA" serve -p 0 "$fleet" >"$work/url" 2>"$work/serve.err" </dev/null &
 trainer=$!
