@@ -24,7 +24,8 @@
 /* In a fleet's folder: the log, and its older part. */
 #define FL_EVENTS_FILE "events.jsonl"
 #define FL_EVENTS_OLDER_FILE "events.1.jsonl"
-#define FL_EVENTS_PART_BYTES ((uint64_t)64 << 20)
+/* A training's log is its record: hundreds of thousands of rounds, millions of requests. */
+#define FL_EVENTS_PART_BYTES ((uint64_t)1 << 30)
 
 typedef struct fl_events fl_events; /* NULL is a valid log that drops everything */
 
