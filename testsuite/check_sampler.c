@@ -121,6 +121,41 @@ START_TEST(draws_are_those_of_the_whole_list) {
 }
 END_TEST
 
+/* Thousands of candidates in a slice, which are sorted in another way: top_k tells the order. With
+ * k = 1, 2, ... each draw is one of the k best by (logit, id), and over many draws all k come. */
+START_TEST(flat_distributions_keep_the_order) {
+  enum { N = 3000, K = 3 };
+  static float x[N];
+  fl_sampler *s = sampler_of(N);
+  for (uint32_t round = 0; round < 5; round++) {
+    int32_t best[K];
+    bool seen[K] = { false };
+    fl_rng r = fl_rng_stream(4, FL_RNG_TEST, round, 0, 0);
+    for (size_t j = 0; j < N; j++) /* with ties, with zeros of both signs */
+      x[j] = (float)(floor(fl_rng_unit(&r) * 200) - 199) / 400 * (j % 2 ? 1.0f : 0.5f) * 1.0f;
+    for (size_t j = 0; j < N; j += 97) x[j] = j % 2 ? -0.0f : 0.0f;
+    for (size_t k = 0; k < K; k++) {
+      best[k] = -1;
+      for (int32_t j = 0; j < N; j++) {
+        bool taken = false;
+        for (size_t q = 0; q < k; q++) taken = taken || best[q] == j;
+        if (!taken && (best[k] < 0 || x[j] > x[best[k]])) best[k] = j;
+      }
+    }
+    for (uint32_t i = 0; i < 200; i++) {
+      const fl_sampling p = { .temperature = 1, .top_k = K, .top_p = 1, .repeat_penalty = 1 };
+      const int32_t id = draw(s, x, p, round * 200 + i);
+      size_t k = 0;
+      while (k < K && best[k] != id) k++;
+      ck_assert_uint_lt(k, K);
+      seen[k] = true;
+    }
+    ck_assert(seen[0] && seen[1] && seen[2]); /* a third each: missed once in 1e35 */
+  }
+  fl_sampler_free(s);
+}
+END_TEST
+
 START_TEST(penalties_by_count_and_biases) {
   static const float x[4] = { 2.0f, 1.5f, 1.0f, -1.0f };
   static const int32_t recent[3] = { 0, 1, 0 };
@@ -168,6 +203,7 @@ Suite *suite_sampler(void) {
   tcase_add_test(c, penalty_counts_each_token_once_and_keeps_the_logits);
   tcase_add_test(c, one_draw_a_token);
   tcase_add_test(c, draws_are_those_of_the_whole_list);
+  tcase_add_test(c, flat_distributions_keep_the_order);
   tcase_add_test(c, penalties_by_count_and_biases);
   tcase_add_test(c, no_numbers_draw_something);
   suite_add_tcase(s, c);

@@ -21,6 +21,7 @@ struct fl_sampler {
   const fl_kernels *kern;
   size_t n_vocab;
   candidate *cand;  /* [n_vocab] */
+  candidate *spare; /* [n_vocab] for sorting */
   float *adjusted;  /* [n_vocab] logits with biases and penalties */
   float *weight;    /* [n_vocab] exp((logit - best) / temperature) */
 };
@@ -29,10 +30,11 @@ int fl_sampler_new(fl_sampler **out, const fl_kernels *kern, size_t n_vocab, fl_
   fl_sampler *s = fl_calloc(1, sizeof *s);
   if (s != NULL) {
     s->cand = fl_calloc(n_vocab, sizeof *s->cand);
+    s->spare = fl_calloc(n_vocab, sizeof *s->spare);
     s->adjusted = fl_aligned_calloc(n_vocab, sizeof *s->adjusted);
     s->weight = fl_aligned_calloc(n_vocab, sizeof *s->weight);
   }
-  if (s == NULL || s->cand == NULL || s->adjusted == NULL || s->weight == NULL) {
+  if (s == NULL || s->cand == NULL || s->spare == NULL || s->adjusted == NULL || s->weight == NULL) {
     fl_sampler_free(s);
     return fl_fail(err, FL_ENOMEM, "out of memory");
   }
@@ -45,6 +47,7 @@ int fl_sampler_new(fl_sampler **out, const fl_kernels *kern, size_t n_vocab, fl_
 void fl_sampler_free(fl_sampler *s) {
   if (s == NULL) return;
   fl_free(s->cand);
+  fl_free(s->spare);
   fl_free(s->adjusted);
   fl_free(s->weight);
   fl_free(s);
@@ -108,6 +111,42 @@ static int by_logit(const void *a, const void *b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
+/* Unsigned numbers in the order of falling logits; the zeros are one. */
+static uint32_t falling(float logit) {
+  uint32_t u;
+  logit += 0.0f;
+  memcpy(&u, &logit, sizeof u);
+  return u & 0x80000000u ? u : ~u & 0x7fffffffu;
+}
+
+/* By digits, least significant first: stable, and the ids are in order. */
+static void sort_by_digits(candidate *cand, candidate *spare, size_t n) {
+  enum { BITS = 11, VALUES = 1 << BITS, DIGITS = 3 };
+  candidate *from = cand, *to = spare;
+  for (int d = 0; d < DIGITS; d++) {
+    size_t place[VALUES] = { 0 }, sum = 0;
+    for (size_t i = 0; i < n; i++) place[falling(from[i].logit) >> d * BITS & (VALUES - 1)]++;
+    for (size_t v = 0; v < VALUES; v++) {
+      const size_t count = place[v];
+      place[v] = sum;
+      sum += count;
+    }
+    for (size_t i = 0; i < n; i++)
+      to[place[falling(from[i].logit) >> d * BITS & (VALUES - 1)]++] = from[i];
+    candidate *const swap = from;
+    from = to;
+    to = swap;
+  }
+  memcpy(cand, from, n * sizeof *cand); /* an odd number of digits leaves it in the spare one */
+}
+
+/* A slice, whose ids are in order. */
+static void sort(const fl_sampler *s, candidate *cand, size_t n) {
+  enum { MANY = 1024 }; /* a flat distribution */
+  if (n < MANY) qsort(cand, n, sizeof *cand, by_logit);
+  else sort_by_digits(cand, s->spare, n);
+}
+
 /* Makes the list longer than n; false when there are no more. Candidates whose weight is under 1e-9
  * of the best one's are left out: they have no part in a draw worth the sorting. */
 static bool extend(list *l, size_t n) {
@@ -119,7 +158,7 @@ static bool extend(list *l, size_t n) {
     for (size_t i = 0; i < s->n_vocab; i++)
       if (l->logits[i] >= l->least && l->logits[i] < above)
         s->cand[l->n++] = (candidate){ l->logits[i], (int32_t)i };
-    qsort(s->cand + had, l->n - had, sizeof *s->cand, by_logit);
+    sort(s, s->cand + had, l->n - had);
   }
   return l->n > n;
 }
