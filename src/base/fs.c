@@ -197,6 +197,11 @@ bool fl_fs_is_dir(const char *path) {
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool fl_fs_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 int fl_fs_remove(const char *path) {
   return unlink(path) == 0 || errno == ENOENT ? FL_OK : FL_EFAIL;
 }

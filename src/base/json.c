@@ -11,13 +11,10 @@
 
 #include "base/json_check.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/utf8.h"
 
 #define EXACT_MAX 9007199254740992.0 /* 2^53 */
-
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 static int check_keys(const cJSON *obj, fl_err *err) {
   size_t n = fl_json_len(obj), at = 0;
@@ -25,13 +22,11 @@ static int check_keys(const cJSON *obj, fl_err *err) {
   const char **keys = fl_calloc(n, sizeof *keys);
   if (keys == NULL) return fl_fail(err, FL_ENOMEM, "no memory to read JSON");
   for (const cJSON *m = obj->child; m != NULL; m = m->next) keys[at++] = m->string;
-  qsort(keys, n, sizeof *keys, by_text);
-  int rc = FL_OK;
-  for (size_t i = 1; i < n && rc == FL_OK; i++)
-    if (strcmp(keys[i - 1], keys[i]) == 0)
-      rc = fl_fail(err, FL_EINPUT, "not valid JSON: the key \"%.80s\" stands twice", keys[i]);
+  const char *twice = fl_sort_names(keys, n);
   fl_free(keys);
-  return rc;
+  return twice == NULL
+             ? FL_OK
+             : fl_fail(err, FL_EINPUT, "not valid JSON: the key \"%.80s\" stands twice", twice);
 }
 
 /* Depth is at most FL_JSON_DEPTH by now. */

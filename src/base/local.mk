@@ -13,6 +13,7 @@ src_libflbase_a_SOURCES = \
 	src/base/log.c src/base/log.h \
 	src/base/mem.c src/base/mem.h \
 	src/base/rng.c src/base/rng.h \
+	src/base/sort.c src/base/sort.h \
 	src/base/units.c src/base/units.h \
 	src/base/utf8.c src/base/utf8.h
 BASE_LIBS = src/libflbase.a $(CJSON_LIBS) $(XXHASH_LIBS)

@@ -56,14 +56,8 @@ static void init(void *args) {
   a->torch_step = FL_PKGDATADIR "/torch_step.py";
 }
 
-static bool listed(const opt_list *l, const char *name) {
-  for (size_t i = 0; i < l->n; i++)
-    if (strcmp(l->v[i], name) == 0) return true;
-  return false;
-}
-
 bool bench_has_peer(const bench *b, const char *name) {
-  return listed(&b->args->peer, name);
+  return opt_list_has(&b->args->peer, name);
 }
 
 static double ratio_of(const bench_figure *f) {
@@ -174,7 +168,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   if (rc == FL_OK) b.hp = fl_model_hparams(b.engine.model);
   if (rc == FL_OK) rc = bench_peaks(&b, err);
   for (const bench_part *q = parts + 1; q->name && rc == FL_OK; q++) {
-    if (a->only.n > 0 && !listed(&a->only, q->name)) continue;
+    if (a->only.n > 0 && !opt_list_has(&a->only, q->name)) continue;
     if (signals_poll(NULL) != FL_OK) rc = fl_fail(err, FL_EINTR, "stopped");
     else rc = q->run(&b, err);
   }

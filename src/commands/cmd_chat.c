@@ -228,6 +228,7 @@ static int edit_lines(chat_state *s, fl_err *err) {
   History *h = history_init();
   if (!el || !h) {
     if (el) el_end(el);
+    if (h) history_end(h);
     return fl_fail(err, FL_EFAIL, "the terminal can't be used for line editing");
   }
   char *path = history_path();

@@ -114,20 +114,6 @@ static int merge_flags(const opt_parsed *p, const fl_manifest *m, const char *di
   return FL_OK;
 }
 
-static bool listed(const opt_list *l, const char *name) {
-  for (size_t i = 0; i < l->n; i++)
-    if (strcmp(l->v[i], name) == 0) return true;
-  return false;
-}
-
-static int add_doc(opt_list *docs, const char *name, fl_err *err) {
-  const char **grown = fl_reallocarray(docs->v, docs->n + 1, sizeof *grown);
-  if (!grown) return fl_fail(err, FL_ENOMEM, "not enough memory");
-  docs->v = grown;
-  docs->v[docs->n++] = name;
-  return FL_OK;
-}
-
 /* Without --docs a resumed fleet's documents are read from where they were. */
 static int docs_from_manifest(train_args *a, const fl_manifest *m, fl_err *err) {
   int rc = FL_OK;
@@ -135,7 +121,7 @@ static int docs_from_manifest(train_args *a, const fl_manifest *m, fl_err *err) 
   size_t n = merged ? m->n_members : m->n;
   for (size_t i = 0; i < n && rc == FL_OK; i++) {
     const char *name = merged ? m->member[i].name : m->doc[i].name;
-    if (!listed(&a->remove, name)) rc = add_doc(&a->input.docs, name, err);
+    if (!opt_list_has(&a->remove, name)) rc = opt_list_add(&a->input.docs, name, err);
   }
   if (rc == FL_OK && merged && !a->merge) a->merge = m->doc[0].name;
   return rc;
@@ -183,7 +169,11 @@ static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, 
 static int print_result(const fl_fleet *f, const char *dir, double seconds, bool json,
                         fl_err *err) {
   fl_json *out = fl_json_object(), *rows = fl_json_array();
-  if (!out || !rows) return fl_fail(err, FL_ENOMEM, "not enough memory");
+  if (!out || !rows) {
+    fl_json_free(out);
+    fl_json_free(rows);
+    return fl_fail(err, FL_ENOMEM, "not enough memory");
+  }
   fl_json_set_str(out, "fleet", dir);
   fl_json_set_u64(out, "rounds", fl_fleet_rounds(f));
   fl_json_set_u64(out, "generation", fl_fleet_generation(f));

@@ -99,7 +99,7 @@ static int store_choice(const opt_spec *s, void *at, const char *text, fl_err *e
   return fl_fail(err, FL_EUSAGE, "--%s %s: unknown; give one of %s", s->name, text, names);
 }
 
-static int store_list(opt_list *l, const char *text, fl_err *err) {
+int opt_list_add(opt_list *l, const char *text, fl_err *err) {
   const char **grown = fl_reallocarray(l->v, l->n + 1, sizeof *grown);
   if (!grown) return fl_fail(err, FL_ENOMEM, "not enough memory");
   l->v = grown;
@@ -107,12 +107,18 @@ static int store_list(opt_list *l, const char *text, fl_err *err) {
   return FL_OK;
 }
 
+bool opt_list_has(const opt_list *l, const char *text) {
+  for (size_t i = 0; i < l->n; i++)
+    if (strcmp(l->v[i], text) == 0) return true;
+  return false;
+}
+
 static int store(const opt_spec *s, void *at, const char *text, fl_err *err) {
   switch (s->type) {
     case OPT_ON: *(bool *)at = true; return FL_OK;
     case OPT_OFF: *(bool *)at = false; return FL_OK;
     case OPT_TEXT: *(const char **)at = text; return FL_OK;
-    case OPT_LIST: return store_list(at, text, err);
+    case OPT_LIST: return opt_list_add(at, text, err);
     case OPT_CHOICE: return store_choice(s, at, text, err);
     case OPT_COUNT: case OPT_U64: case OPT_REAL: case OPT_BYTES: case OPT_SECONDS: break;
   }

@@ -69,6 +69,10 @@ int options_parse(opt_parsed *out, const opt_group *groups, void *args, int argc
 void options_release(opt_parsed *p);
 bool options_given(const opt_parsed *p, const char *name);
 
+/* `text` is borrowed. */
+int opt_list_add(opt_list *l, const char *text, fl_err *err);
+bool opt_list_has(const opt_list *l, const char *text);
+
 /* The lines of --help. `args` holds the defaults. */
 void options_print(FILE *f, const opt_group *groups, const void *args);
 /* One option a line, tab-separated: --name, -x or "-", type, default or "-", min, max or "-". */

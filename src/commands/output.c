@@ -3,20 +3,13 @@
 
 #include <libgen.h>
 #include <stdbool.h>
-#include <sys/stat.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
 
-/* Whether both names lead to one file. */
-static bool one_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 int output_apart(const char *option, const char *out, const char *input, const char *what,
                  fl_err *err) {
-  if (!out || !input || !one_file(out, input)) return FL_OK;
+  if (!out || !input || !fl_fs_same_file(out, input)) return FL_OK;
   return fl_fail(err, FL_EUSAGE, "%s %s: is %s itself; give another name", option, out, what);
 }
 
@@ -24,7 +17,7 @@ int output_outside(const char *option, const char *out, const char *fleet, fl_er
   if (!out || !fleet || !fl_fs_exists(out)) return FL_OK;
   char *copy = fl_strdup(out);
   if (!copy) return fl_fail(err, FL_ENOMEM, "not enough memory");
-  bool inside = one_file(dirname(copy), fleet);
+  bool inside = fl_fs_same_file(dirname(copy), fleet);
   fl_free(copy);
   return inside ? fl_fail(err, FL_EUSAGE, "%s %s: is a file of the fleet; give another name",
                           option, out)

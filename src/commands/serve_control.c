@@ -17,17 +17,11 @@ struct serve_control {
   bool stop;
 };
 
-static void send_buf(fl_control_client *c, fl_buf *b) {
-  if (b->oom) fl_control_fail(c, "not enough memory for the answer");
-  else fl_control_send(c, b->data, b->len);
-  fl_buf_release(b);
-}
-
 static void do_ping(fl_control_client *c) {
   fl_buf b = { 0 };
   fl_buf_printf(&b, "{\"ok\":true,\"pid\":%ld,\"cmd\":\"serve\",\"round\":0,\"paused\":false}",
                 (long)getpid());
-  send_buf(c, &b);
+  fl_control_send_buf(c, &b);
 }
 
 static void do_stop(serve_control *s, fl_control_client *c) {
@@ -46,7 +40,7 @@ static void do_retrieve(serve_control *s, fl_control_client *c, const char *quer
   fl_buf_puts(&b, "{\"ok\":true,");
   if (fl_engine_retrieve(s->engine, query, strlen(query), &b, &err) == FL_OK) {
     fl_buf_putc(&b, '}');
-    send_buf(c, &b);
+    fl_control_send_buf(c, &b);
   } else {
     fl_control_fail(c, err.text);
   }
@@ -66,7 +60,7 @@ static void send_piece(fl_control_client *c, const fl_buf *text) {
   fl_buf_puts(&b, "{\"token\":");
   fl_json_escape(&b, text->data, text->len);
   fl_buf_putc(&b, '}');
-  send_buf(c, &b);
+  fl_control_send_buf(c, &b);
 }
 
 static void send_end(fl_control_client *c, const answer *a, const fl_news *n) {
@@ -84,7 +78,7 @@ static void send_end(fl_control_client *c, const answer *a, const fl_news *n) {
   fl_buf_printf(&b, "],\"rows\":%zu,\"tok_s\":%.3f}", a->rows,
                 seconds > 0 && n->completion_tokens > 1
                     ? (double)(n->completion_tokens - 1) / seconds : 0.0);
-  send_buf(c, &b);
+  fl_control_send_buf(c, &b);
 }
 
 /* Takes one piece of news; true after the last. */

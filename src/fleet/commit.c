@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 static const char index_link[] = "index.safetensors";
 
@@ -70,12 +71,8 @@ typedef struct names {
   size_t n;
 } names;
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool named(const names *l, const char *name) {
-  return l->n > 0 && bsearch(&name, l->v, l->n, sizeof *l->v, by_text) != NULL;
+  return fl_sorted_has(l->v, l->n, name);
 }
 
 /* Sorted; the texts belong to m. False on lack of memory. */
@@ -89,7 +86,7 @@ static bool names_of(names *out, const fl_manifest *m) {
     if (m->doc[i].study_file != NULL) v[n++] = m->doc[i].study_file;
   }
   if (m->index_file != NULL) v[n++] = m->index_file;
-  qsort(v, n, sizeof *v, by_text);
+  (void)fl_sort_names(v, n);
   *out = (names){ v, n };
   return true;
 }
@@ -122,11 +119,6 @@ static void remove_replaced(const char *dir, const fl_buf *saved, const names *n
 
 /* --- the link for other programs --- */
 
-static bool same_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static void link_index(const char *dir, const fl_manifest *m) {
   if (m->index_file != NULL && strcmp(m->index_file, index_link) == 0) return;
   char *target = m->index_file != NULL ? fl_fs_join(dir, m->index_file) : NULL;
@@ -134,7 +126,7 @@ static void link_index(const char *dir, const fl_manifest *m) {
   if (name == NULL || temp == NULL) goto done;
   if (target == NULL) {
     (void)fl_fs_remove(name);
-  } else if (!same_file(target, name)) {
+  } else if (!fl_fs_same_file(target, name)) {
     (void)fl_fs_remove(temp);
     if (link(target, temp) != 0 || rename(temp, name) != 0) {
       (void)fl_fs_remove(temp);

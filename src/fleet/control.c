@@ -168,6 +168,12 @@ void fl_control_send(fl_control_client *client, const char *text, size_t len) {
   send_all(client, "\n", 1);
 }
 
+void fl_control_send_buf(fl_control_client *c, fl_buf *b) {
+  if (b->oom) fl_control_fail(c, "not enough memory for the answer");
+  else fl_control_send(c, b->data, b->len);
+  fl_buf_release(b);
+}
+
 void fl_control_ok(fl_control_client *client) { fl_control_send(client, "{\"ok\":true}", 11); }
 
 void fl_control_fail(fl_control_client *client, const char *sentence) {

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 
@@ -39,6 +40,8 @@ void fl_control_poll(fl_control *c, int timeout_ms);
 
 /* `text` is one JSON object without newline. */
 void fl_control_send(fl_control_client *client, const char *text, size_t len);
+/* What was printed into b, or a refusal where there was no memory for it; b is released. */
+void fl_control_send_buf(fl_control_client *client, fl_buf *b);
 void fl_control_ok(fl_control_client *client);
 void fl_control_fail(fl_control_client *client, const char *sentence);
 /* False when the client is gone: what streams to it may stop. */

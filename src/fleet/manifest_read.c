@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "fleet/manifest.h"
 #include "fleet/options.h"
 
@@ -135,18 +136,12 @@ static int read_docs(const reader *r, const fl_json *arr, fl_manifest *m) {
   return FL_OK;
 }
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Sorts v and names the first text that stands twice. */
 static int refuse_twice(const reader *r, const char **v, size_t n, const char *what) {
-  if (n > 1) qsort(v, n, sizeof *v, by_text);
-  for (size_t i = 1; i < n; i++)
-    if (strcmp(v[i - 1], v[i]) == 0)
-      return fl_fail(r->err, FL_EINPUT, "%s: the %s \"%.200s\" stands twice; correct it by hand",
-                     r->path, what, v[i]);
-  return FL_OK;
+  const char *twice = fl_sort_names(v, n);
+  if (twice == NULL) return FL_OK;
+  return fl_fail(r->err, FL_EINPUT, "%s: the %s \"%.200s\" stands twice; correct it by hand",
+                 r->path, what, twice);
 }
 
 static int by_id(const void *a, const void *b) {

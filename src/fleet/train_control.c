@@ -84,19 +84,13 @@ int fl_trainer_sync(fl_trainer *t, fl_err *err) {
 
 /* --- commands ------------------------------------------------------------------------------ */
 
-static void send_buf(fl_control_client *c, fl_buf *b) {
-  if (b->oom) fl_control_fail(c, "not enough memory for the answer");
-  else fl_control_send(c, b->data, b->len);
-  fl_buf_release(b);
-}
-
 static void do_ping(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   fl_buf b = { 0 };
   (void)o;
   fl_buf_printf(&b, "{\"ok\":true,\"pid\":%ld,\"round\":%llu,\"rounds\":%llu,\"paused\":%s}",
                 (long)getpid(), (unsigned long long)t->f->m.rounds,
                 (unsigned long long)t->last_round, t->paused ? "true" : "false");
-  send_buf(c, &b);
+  fl_control_send_buf(c, &b);
 }
 
 static void do_pause(fl_trainer *t, fl_control_client *c, const fl_json *o) {
@@ -196,7 +190,7 @@ static void do_retrieve(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   fl_buf_puts(&b, "{\"ok\":true,");
   fl_hits_print(&b, f, query, strlen(query), &live_rag, &h);
   fl_buf_putc(&b, '}');
-  send_buf(c, &b);
+  fl_control_send_buf(c, &b);
   fl_hits_release(&h);
 }
 
@@ -206,7 +200,7 @@ static bool send_piece(void *ctx, const char *piece, size_t len) {
   fl_buf_puts(&b, "{\"token\":");
   fl_json_escape(&b, piece, len);
   fl_buf_putc(&b, '}');
-  send_buf(c, &b);
+  fl_control_send_buf(c, &b);
   return !fl_control_alive(c);
 }
 
@@ -221,7 +215,7 @@ static void send_reply(fl_control_client *c, const fl_fleet *f, const fl_ask_opt
     fl_buf_printf(&b, "%s%lu", i ? "," : "", (unsigned long)f->m.doc[o->docs[i]].id);
   fl_buf_printf(&b, "],\"rows\":%zu,\"tok_s\":%.3f}", r->rows,
                 seconds > 0 && r->tokens > 1 ? (double)(r->tokens - 1) / seconds : 0.0);
-  send_buf(c, &b);
+  fl_control_send_buf(c, &b);
 }
 
 static void do_ask(fl_trainer *t, fl_control_client *c, const fl_json *o) {

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "formats/safetensors.h"
 
 static int by_type_and_name(const void *a, const void *b) {
@@ -64,20 +65,14 @@ static int put_header(fl_buf *b, const fl_st_out *const *sorted, size_t n, const
   return b->oom ? fl_fail(err, FL_ENOMEM, "%s: no memory to write it", path) : FL_OK;
 }
 
-static int by_text(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* No two names alike: no reader would take the file. Sorts `names`. */
 static int check_names(const char **names, size_t n, const char *path, fl_err *err) {
-  if (n > 1) qsort(names, n, sizeof *names, by_text);
-  for (size_t i = 0; i < n; i++) {
-    bool twice = i > 0 && strcmp(names[i - 1], names[i]) == 0;
-    if (twice || names[i][0] == '\0' || strcmp(names[i], "__metadata__") == 0)
-      return fl_fail(err, FL_EFAIL, "%s: cannot be written: the name '%.80s' %s", path, names[i],
-                     twice ? "stands twice" : "is reserved");
-  }
-  return FL_OK;
+  const char *twice = fl_sort_names(names, n);
+  const char *reserved = fl_sorted_has(names, n, "") ? ""
+                         : fl_sorted_has(names, n, "__metadata__") ? "__metadata__" : NULL;
+  if (twice == NULL && reserved == NULL) return FL_OK;
+  return fl_fail(err, FL_EFAIL, "%s: cannot be written: the name '%.80s' %s", path,
+                 twice != NULL ? twice : reserved, twice != NULL ? "stands twice" : "is reserved");
 }
 
 static int write_file(const char *path, fl_buf *header, const fl_st_out *const *sorted, size_t n,

@@ -3,6 +3,7 @@
  */
 #include "kernels/borrow_isa.h"
 
+#include "formats/quant.h"
 #include "kernels/gemv_isa.h"
 #include "kernels/simd.h"
 
@@ -39,12 +40,6 @@ FL_VEC void nibbles_k(float *out, const uint8_t *in, int shift, const uint8_t *f
   }
 }
 
-static float half_of(const uint8_t *p) {
-  uint16_t h;
-  memcpy(&h, p, sizeof h);
-  return fl_f16_to_f32(h);
-}
-
 /* Six-bit scale and minimum of sub-block s. */
 FL_VEC void k_scale(const uint8_t *block, size_t s, float *scale, float *min) {
   const uint8_t *packed = block + 4;
@@ -56,8 +51,8 @@ FL_VEC void k_scale(const uint8_t *block, size_t s, float *scale, float *min) {
     a = (packed[s + 4] & 15u) | (unsigned)packed[s - 4] >> 6 << 4;
     b = (unsigned)packed[s + 4] >> 4 | (unsigned)packed[s] >> 6 << 4;
   }
-  *scale = half_of(block) * (float)a;
-  *min = -(half_of(block + 2) * (float)b);
+  *scale = fl_half_at(block) * (float)a;
+  *min = -(fl_half_at(block + 2) * (float)b);
 }
 
 static void group_q6_k(float *out, const uint8_t *block, size_t g) {
@@ -65,7 +60,7 @@ static void group_q6_k(float *out, const uint8_t *block, size_t g) {
   const uint8_t *low = block + half * 64 + i % 2 * GROUP, *upper = block + 128 + half * GROUP;
   const int8_t *scales = (const int8_t *)block + 192 + g * 2;
   const int shift = i < 2 ? 0 : 4, pair = (int)i * 2;
-  const float d = half_of(block + 208);
+  const float d = fl_half_at(block + 208);
   for (size_t l = 0; l < GROUP; l += VF) {
     const vf s = vf_set1(d * (float)scales[l / SUB]);
     vi q = ((vi_load_u8(low + l) >> shift) & 15) | ((vi_load_u8(upper + l) >> pair) & 3) << 4;
@@ -74,7 +69,7 @@ static void group_q6_k(float *out, const uint8_t *block, size_t g) {
 }
 
 static void group_q8_0(float *out, const uint8_t *block) {
-  const vf d = vf_set1(half_of(block));
+  const vf d = vf_set1(fl_half_at(block));
   for (size_t i = 0; i < GROUP; i += VF)
     vf_store(out + i, vf_load_i8((const int8_t *)block + 2 + i) * d);
 }
@@ -88,23 +83,23 @@ static void group_of(fl_dtype type, float *out, const uint8_t *row, size_t g) {
   case FL_Q8_0: group_q8_0(out, row + g * 34); return;
   case FL_Q4_0:
     b = row + g * 18;
-    scale = half_of(b);
+    scale = fl_half_at(b);
     nibbles_32(out, b + 2, 0, false, scale, scale * -8.0f);
     return;
   case FL_Q4_1:
     b = row + g * 20;
-    nibbles_32(out, b + 4, 0, false, half_of(b), half_of(b + 2));
+    nibbles_32(out, b + 4, 0, false, fl_half_at(b), fl_half_at(b + 2));
     return;
   case FL_Q5_0:
     b = row + g * 22;
     memcpy(&fifth, b + 2, sizeof fifth);
-    scale = half_of(b);
+    scale = fl_half_at(b);
     nibbles_32(out, b + 6, fifth, true, scale, scale * -16.0f);
     return;
   case FL_Q5_1:
     b = row + g * 24;
     memcpy(&fifth, b + 4, sizeof fifth);
-    nibbles_32(out, b + 8, fifth, true, half_of(b), half_of(b + 2));
+    nibbles_32(out, b + 8, fifth, true, fl_half_at(b), fl_half_at(b + 2));
     return;
   case FL_Q4_K:
     b = row + g / 8 * 144;

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "formats/quant.h"
 #include "kernels/panel.h"
 
 enum { GROUP = 32, BLOCK_MAX = 256, HEAD_MAX = 20 };
@@ -138,11 +139,7 @@ static int quant_at(const fl_panel_form *f, const uint8_t *block, size_t nr, siz
   return q;
 }
 
-static float half_at(const uint8_t *field, size_t lane) {
-  uint16_t h;
-  memcpy(&h, field + 2 * lane, sizeof h);
-  return fl_f16_to_f32(h);
-}
+static float half_at(const uint8_t *field, size_t lane) { return fl_half_at(field + 2 * lane); }
 
 float fl_panel_value_bits(const fl_panels *w, const uint8_t *block, size_t k, size_t lane) {
   const size_t nr = w->nr;

@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/utf8.h"
 #include "sources/folder.h"
 #include "sources/kind.h"
@@ -177,22 +178,15 @@ static int read_one(reader *r, const fl_source_name *name, fl_err *err) {
   return rc;
 }
 
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int refuse_duplicates(const fl_source_list *l, fl_err *err) {
   if (l->n < 2) return FL_OK;
   const char **sorted = fl_calloc(l->n, sizeof *sorted);
   if (sorted == NULL) return fl_fail(err, FL_ENOMEM, "--docs: not enough memory");
   for (size_t i = 0; i < l->n; i++) sorted[i] = l->doc[i].name;
-  qsort(sorted, l->n, sizeof *sorted, by_name);
-  int rc = FL_OK;
-  for (size_t i = 1; rc == FL_OK && i < l->n; i++)
-    if (strcmp(sorted[i - 1], sorted[i]) == 0)
-      rc = fl_fail(err, FL_EINPUT, "%s: named twice by --docs; name each document once", sorted[i]);
-  fl_free(sorted);
-  return rc;
+  const char *twice = fl_sort_names(sorted, l->n);
+  fl_free(sorted); /* the names are the list's */
+  if (twice == NULL) return FL_OK;
+  return fl_fail(err, FL_EINPUT, "%s: named twice by --docs; name each document once", twice);
 }
 
 /* --- all of them --- */
