@@ -12,6 +12,7 @@ testsuite_check_fleet_SOURCES = testsuite/layer_fleet.c testsuite/suite.h testsu
 	testsuite/check_kept.c \
 	testsuite/check_manifest.c \
 	testsuite/check_options.c \
+	testsuite/check_plan.c \
 	testsuite/check_ranks.c testsuite/dist_util.h \
 	testsuite/check_reconcile.c \
 	testsuite/check_resume.c \
