@@ -34,7 +34,8 @@ int fl_sampler_new(fl_sampler **out, const fl_kernels *kern, size_t n_vocab, fl_
     s->adjusted = fl_aligned_calloc(n_vocab, sizeof *s->adjusted);
     s->weight = fl_aligned_calloc(n_vocab, sizeof *s->weight);
   }
-  if (s == NULL || s->cand == NULL || s->spare == NULL || s->adjusted == NULL || s->weight == NULL) {
+  if (s == NULL || s->cand == NULL || s->spare == NULL || s->adjusted == NULL ||
+      s->weight == NULL) {
     fl_sampler_free(s);
     return fl_fail(err, FL_ENOMEM, "out of memory");
   }
