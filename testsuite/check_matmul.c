@@ -7,37 +7,8 @@
  */
 #include "kernels/matmul.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/rng.h"
 #include "kernels/table.h"
-#include "suite.h"
-
-static const char *const isas[] = { "ref", "v2", "v3", "v4", "neon" };
-enum { N_ISAS = sizeof isas / sizeof *isas };
-
-/* NULL where the machine does not have the level. */
-static const fl_kernels *level(int i) {
-  setenv("FLOTILLA_ISA", isas[i], 1);
-  const fl_kernels *k = fl_kernels_select();
-  return strcmp(fl_kernels_isa(k), isas[i]) == 0 ? k : NULL;
-}
-
-static void *room(size_t n, size_t size) {
-  void *p = fl_aligned_calloc(n ? n : 1, size);
-  ck_assert_ptr_nonnull(p);
-  return p;
-}
-
-static float *random_floats(fl_rng *r, size_t n) {
-  float *x = room(n, sizeof *x);
-  for (size_t i = 0; i < n; i++) x[i] = (float)fl_rng_normal(r);
-  return x;
-}
-
-static fl_rng stream(uint32_t which) { return fl_rng_stream(7, FL_RNG_TEST, which, 0, 0); }
+#include "kernels_util.h"
 
 /* A matrix of some type: the file's bytes, the values they stand for, and the panels. */
 typedef struct matrix {
@@ -62,7 +33,7 @@ static size_t scales_of(fl_dtype type, size_t at[2]) {
 
 static void random_rows(const fl_dtype_traits *t, uint8_t *raw, size_t n_values, fl_rng *r) {
   if (t->block == 1) {
-    float *x = random_floats(r, n_values);
+    float *x = normals(r, n_values);
     if (t->type == FL_F32) memcpy(raw, x, n_values * sizeof *x);
     else t->quantise(raw, x, n_values);
     fl_free(x);
@@ -145,7 +116,7 @@ enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 /* y and its twin, each between guards of one row and with a stride wider than the matrix. */
 static void check_forward(const matrix *a, fl_team *team, size_t m, bool fused, fl_rng *r) {
   size_t ldx = a->n_in + 3, ldy = a->n_out + 5;
-  float *x = random_floats(r, m * ldx), *y = random_floats(r, (m + 2) * ldy);
+  float *x = normals(r, m * ldx), *y = normals(r, (m + 2) * ldy);
   float *want = room((m + 2) * ldy, sizeof *want);
   memcpy(want, y, (m + 2) * ldy * sizeof *y);
   void *scratch = room(1, fl_matmul_scratch(a->w, team, m));
@@ -161,7 +132,7 @@ static void check_forward(const matrix *a, fl_team *team, size_t m, bool fused, 
 static void check_backward(const matrix *a, fl_team *team, size_t m, bool fused, bool add,
                            fl_rng *r) {
   size_t lddx = a->n_in + 7, lddy = a->n_out + 2;
-  float *dy = random_floats(r, m * lddy), *dx = random_floats(r, (m + 2) * lddx);
+  float *dy = normals(r, m * lddy), *dx = normals(r, (m + 2) * lddx);
   float *want = room((m + 2) * lddx, sizeof *want);
   memcpy(want, dx, (m + 2) * lddx * sizeof *dx);
   void *scratch = room(1, fl_matmul_scratch(a->w, team, m));
@@ -226,7 +197,7 @@ START_TEST(row_rule) {
   ck_assert_int_eq(fl_team_new(&team, (unsigned)(_i % 3) + 1, NULL), FL_OK);
   matrix a = matrix_new(k, NULL, FL_Q8_0, N_OUT, N_IN, &r);
   void *scratch = room(1, fl_matmul_scratch(a.w, team, M));
-  float *x = random_floats(&r, M * N_IN), *dy = random_floats(&r, M * N_OUT);
+  float *x = normals(&r, M * N_IN), *dy = normals(&r, M * N_OUT);
   float *y1 = room(M * N_OUT, sizeof *y1), *y = room(M * N_OUT, sizeof *y);
   float *dx1 = room(M * N_IN, sizeof *dx1), *dx = room(M * N_IN, sizeof *dx);
   for (size_t i = 0; i < M; i++) {
@@ -264,9 +235,9 @@ START_TEST(slices_have_the_wholes_bits) {
     const size_t nr = fl_panels_nr(a.w), width = 9 * nr;
     for (size_t m = 1; m <= 12; m += 11) {
       void *scratch = room(1, fl_matmul_scratch(a.w, team, m));
-      float *x = random_floats(&r, m * N_IN), *dy = random_floats(&r, m * N_OUT);
+      float *x = normals(&r, m * N_IN), *dy = normals(&r, m * N_OUT);
       float *y = room(m * N_OUT, sizeof *y), *part = room(m * N_OUT, sizeof *part);
-      float *dx = room(m * N_IN, sizeof *dx), *sum = random_floats(&r, m * N_IN);
+      float *dx = room(m * N_IN, sizeof *dx), *sum = normals(&r, m * N_IN);
       fl_matmul(a.w, team, y, N_OUT, x, N_IN, m, scratch);
       for (size_t o = 0; o < N_OUT; o += width)
         fl_matmul_cols(a.w, team, part + o, N_OUT, x, N_IN, m, o,
@@ -335,7 +306,7 @@ START_TEST(backward_is_adjoint) {
   enum { M = 10, N_OUT = 300, N_IN = 352 };
   fl_rng r = stream((uint32_t)_i);
   matrix a = matrix_new(k, NULL, FL_Q4_0, N_OUT, N_IN, &r);
-  float *x = random_floats(&r, M * N_IN), *dy = random_floats(&r, M * N_OUT);
+  float *x = normals(&r, M * N_IN), *dy = normals(&r, M * N_OUT);
   float *y = room(M * N_OUT, sizeof *y), *dx = room(M * N_IN, sizeof *dx);
   void *scratch = room(1, fl_matmul_scratch(a.w, NULL, M));
   fl_matmul(a.w, NULL, y, N_OUT, x, N_IN, M, scratch);
