@@ -80,6 +80,19 @@ void fl_mem_return_large(void) {
 #endif
 }
 
+void fl_mem_share_heaps(void) {
+#if defined M_ARENA_MAX
+  enum { HEAPS = 4 };
+  mallopt(M_ARENA_MAX, HEAPS); /* the C library would make as many as eight times the cores */
+#endif
+}
+
+void fl_mem_trim(void) {
+#if defined __GLIBC__
+  (void)malloc_trim(0);
+#endif
+}
+
 static char *copy_text(const char *s, size_t len) {
   char *out = fl_malloc(len + 1);
   if (out == NULL) return NULL;

@@ -27,6 +27,12 @@ void fl_free(void *p);
 /* From now on large blocks go back to the system when they are freed, whatever was freed before.
  * For programs, before their first thread. */
 void fl_mem_return_large(void);
+/* For a server, whose connections are threads, before the first of them: few heaps, because each
+ * keeps what was in use in it at most. */
+void fl_mem_share_heaps(void);
+/* What is free inside the heaps goes back to the system: what a busy hour took, once it is over.
+ * What the C library keeps for each thread that lives, some 40 KB, is not reached. */
+void fl_mem_trim(void);
 
 /* *out = a * b (or a + b); false and *out unset on overflow. */
 static inline bool fl_mul_size(size_t a, size_t b, size_t *out) {

@@ -2,9 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -36,7 +33,8 @@ typedef struct serve_args {
 enum {
   LOG_S = 5,              /* at the stop, for the disk to take the last events */
   STOP_S = 20,            /* beyond the grace, for everything to end */
-  LOG_WAITING = 4 << 20   /* bytes of events that may wait for the disk */
+  LOG_WAITING = 4 << 20,  /* bytes of events that may wait for the disk */
+  TRIM_S = 20             /* between looks at what the heaps hold for nothing */
 };
 
 static const opt_spec http_specs[] = {
@@ -191,10 +189,14 @@ static void warn_if_open(const serve_args *a) {
 /* Until a signal comes, or the control socket says so. */
 static void wait_for_stop(serve_control *c) {
   const struct timespec t = { .tv_nsec = 100000000 };
+  double trimmed = fl_now_s();
   bool stop = false;
   while (!signals_stop() && !stop) {
     if (c != NULL) stop = serve_control_poll(c, 100);
     else nanosleep(&t, NULL);
+    if (fl_now_s() - trimmed < TRIM_S) continue;
+    fl_mem_trim();
+    trimmed = fl_now_s();
   }
 }
 
@@ -241,15 +243,6 @@ static int serve(serve_args *a, fl_engine *e, const fl_model *m, const char *dir
   return rc == FL_OK ? drained : rc;
 }
 
-/* The C library gives threads heaps of their own, and each keeps what it held at most. Connections
- * are threads: with few heaps the memory of a server is settled within its first minute of work. */
-static void share_heaps(void) {
-#ifdef __GLIBC__
-  enum { HEAPS = 4 };
-  (void)mallopt(M_ARENA_MAX, HEAPS);
-#endif
-}
-
 /* From now on no request waits for the disk that the log is on. */
 static int log_requests(fl_fleet *f, const char *dir, fl_err *err) {
   fl_events *log = fl_fleet_events(f);
@@ -272,7 +265,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   stop_guard *guard = NULL;
   fl_open_options how = { .read_only = true, .log_events = true,
                           .log_bytes = a->log_bytes };
-  share_heaps();
+  fl_mem_share_heaps();
   signals_catch();
   int rc = engine_open(&e, &a->engine, dir, err);
   if (rc == FL_OK && dir != NULL)
