@@ -148,6 +148,7 @@ void fl_headless_line(fl_buf *out, fl_feed *f, size_t event) {
   double t = fl_store_t(&f->store, event);
   char date[FL_FMT], clock[FL_FMT], a[FL_FMT];
   if (kind == FL_EV_COVERAGE || kind == FL_EV_DOC) return;
+  if (kind == FL_EV_RUN && fl_snapshot_run_again(&f->store, f->store.tick[event].at)) return;
   fl_fmt_date(date, t);
   fl_fmt_clock(clock, t);
   fl_buf_printf(out, "%.10s %s ", date, clock);

@@ -190,8 +190,8 @@ static bool same_text(const fl_store *st, fl_ref a, fl_ref b) {
   return n == m && memcmp(s, t, n) == 0;
 }
 
-/* A later part of the log says again whose events it holds. */
-static bool is_known_run(const fl_store *st, const fl_rec_run *r, uint32_t at) {
+bool fl_snapshot_run_again(const fl_store *st, uint32_t at) {
+  const fl_rec_run *r = fl_store_rec(st, FL_EV_RUN, at);
   if (r->continued != 1) return false;
   for (uint32_t i = at; i-- > 0;) {
     const fl_rec_run *was = fl_store_rec(st, FL_EV_RUN, i);
@@ -202,7 +202,7 @@ static bool is_known_run(const fl_store *st, const fl_rec_run *r, uint32_t at) {
 
 static int on_run(fl_snapshot *s, const fl_store *st, const fl_rec_run *r, uint32_t at) {
   fl_run_kind kind = fl_snapshot_run_kind(st, r);
-  if (kind == FL_RUN_IS_PASSING || is_known_run(st, r, at)) return FL_OK;
+  if (kind == FL_RUN_IS_PASSING || fl_snapshot_run_again(st, at)) return FL_OK;
   s->run_at = at;
   s->run_t = s->t;
   s->state = FL_RUN_ACTIVE;

@@ -131,6 +131,9 @@ void fl_snapshot_release(fl_snapshot *s);
  * `applied` events). */
 int fl_snapshot_fold(fl_snapshot *s, const fl_store *store, size_t upto);
 
+/* The run event that was added as `at` of its kind says again what an earlier one has said: a later
+ * part of the log begins so. */
+bool fl_snapshot_run_again(const fl_store *st, uint32_t at);
 fl_run_kind fl_snapshot_run_kind(const fl_store *store, const fl_rec_run *run);
 fl_run_state fl_snapshot_end_state(const fl_rec_end *end);
 
