@@ -105,6 +105,7 @@ int fl_fleet_find(const fl_fleet *f, const char *name, size_t *out) {
 
 uint64_t fl_fleet_rounds(const fl_fleet *f) { return f->m.rounds; }
 uint64_t fl_fleet_generation(const fl_fleet *f) { return fl_manifest_generation(&f->m); }
+const char *fl_fleet_dir(const fl_fleet *f) { return f->dir; }
 fl_events *fl_fleet_events(fl_fleet *f) { return f->log; }
 fl_model *fl_fleet_model(const fl_fleet *f) { return f->model; }
 
@@ -371,16 +372,20 @@ static bool same_text(const char *a, const char *b) {
 int fl_fleet_reload(fl_fleet *f, bool *changed, fl_err *err) {
   fl_manifest now = { 0 };
   int rc = fl_manifest_load(&now, f->dir, err);
-  if (rc != FL_OK) return rc;
-  bool differs = now.rounds != f->m.rounds || now.edits != f->m.edits || now.n != f->m.n;
-  bool index = !same_text(now.index_file, f->m.index_file);
-  if (f->model != NULL && !now.foreign && strcmp(now.model_hash, fl_model_hash(f->model)) != 0)
+  return rc == FL_OK ? fl_fleet_take(f, &now, changed, err) : rc;
+}
+
+int fl_fleet_take(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err) {
+  bool differs = now->rounds != f->m.rounds || now->edits != f->m.edits || now->n != f->m.n;
+  bool index = !same_text(now->index_file, f->m.index_file);
+  int rc = FL_OK;
+  if (f->model != NULL && !now->foreign && strcmp(now->model_hash, fl_model_hash(f->model)) != 0)
     rc = fl_fail(err, FL_EINPUT, "%s: was made anew for another model; open it again", f->dir);
-  else if (same_documents(&f->m, &now))
-    take_over(&f->m, &now);
+  else if (same_documents(&f->m, now))
+    take_over(&f->m, now);
   else
-    rc = keep_old(f, &now);
-  fl_manifest_release(&now);
+    rc = keep_old(f, now);
+  fl_manifest_release(now);
   if (rc != FL_OK) return rc;
   if (index || differs) {
     fl_index_free(f->index);

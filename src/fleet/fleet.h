@@ -152,11 +152,14 @@ int fl_fleet_find(const fl_fleet *f, const char *name, size_t *out); /* FL_ENOEN
                                                                        unique base name or stem */
 uint64_t fl_fleet_rounds(const fl_fleet *f);
 uint64_t fl_fleet_generation(const fl_fleet *f);
+const char *fl_fleet_dir(const fl_fleet *f);
 fl_events *fl_fleet_events(fl_fleet *f);
 fl_model *fl_fleet_model(const fl_fleet *f);
-/* Read-only fleets: takes over what a trainer has committed since; *changed tells. Positions of
- * documents may change then, their ids do not. Strings from listings stay valid. */
-int fl_fleet_follow(fl_fleet *f, bool *changed, fl_err *err);
+/* Read-only fleets: takes over what a trainer has committed since, its manifest in `now`, which is
+ * used up; *changed tells. Positions of documents may change then, their ids do not. Strings from
+ * listings stay valid. */
+struct fl_manifest;
+int fl_fleet_follow(fl_fleet *f, struct fl_manifest *now, bool *changed, fl_err *err);
 /* Appends the text of document i, read from its name again: FL_ENOENT when the file is gone,
  * FL_EINPUT when it changed since the training. */
 int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err);

@@ -2,10 +2,12 @@
  * commits, and the documents' texts for drafts. */
 #include "fleet/state.h"
 
-int fl_fleet_follow(fl_fleet *f, bool *changed, fl_err *err) {
-  if (!f->read_only)
+int fl_fleet_follow(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err) {
+  if (!f->read_only) {
+    fl_manifest_release(now);
     return fl_fail(err, FL_EUSAGE, "%s: opened for writing; there is nobody to follow", f->dir);
-  return fl_fleet_reload(f, changed, err);
+  }
+  return fl_fleet_take(f, now, changed, err);
 }
 
 int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {

@@ -77,6 +77,8 @@ int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sourc
 
 /* Read-only fleets: takes the manifest on disk when it differs from ours. *changed tells. */
 int fl_fleet_reload(fl_fleet *f, bool *changed, fl_err *err);
+/* The same with one that was read already, which is used up. */
+int fl_fleet_take(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err);
 /* *out = the cartridge of document i: the resident's own rows in a trainer, else from the cache or
  * from disk. Valid until the next call. */
 int fl_fleet_cartridge(fl_fleet *f, size_t i, const fl_cartridge **out, fl_err *err);

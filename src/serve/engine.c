@@ -81,12 +81,14 @@ static void log_reload_failure(fl_engine *e, const char *text) {
 }
 
 static void follow(fl_engine *e) {
-  bool changed = false;
+  bool changed = false, any = false;
   fl_err err = { 0 };
-  if (e->fleet == NULL || !(e->opt.reload_s > 0) || fl_now_s() < e->next_reload) return;
-  e->next_reload = fl_now_s() + e->opt.reload_s;
+  fl_manifest now = { 0 };
+  if (e->follower == NULL) return;
+  int rc = fl_follower_take(e->follower, &now, &any, &err);
+  if (!any) return;
   pthread_mutex_lock(&e->fleet_mu);
-  int rc = fl_fleet_follow(e->fleet, &changed, &err);
+  if (rc == FL_OK) rc = fl_fleet_follow(e->fleet, &now, &changed, &err);
   uint64_t generation = fl_fleet_generation(e->fleet);
   size_t docs = fl_fleet_n_docs(e->fleet);
   pthread_mutex_unlock(&e->fleet_mu);
@@ -219,7 +221,7 @@ static int make_pass(fl_engine *e, fl_err *err) {
                                              e->opt.n_slots);
 }
 
-/* On the spill's thread. */
+/* On the spill's thread, or on that which follows the fleet. */
 static void on_read(void *ctx) { fl_mailbox_wake(ctx); }
 
 static int make_state(fl_engine *e, fl_err *err) {
@@ -253,6 +255,7 @@ static int make_mailbox(fl_engine *e, fl_err *err) {
 
 /* Everything but the fleet, which is the caller's until the engine runs. */
 static void engine_free(fl_engine *e) {
+  fl_follower_stop(e->follower);
   fl_slots_release(&e->slots);
   fl_prefixes_release(&e->prefixes);
   fl_spill_close(e->spill);
@@ -276,7 +279,6 @@ static void first_stats(fl_engine *e) {
   e->stats.weight_bytes = fl_model_weight_bytes(e->model);
   e->stats.generation = e->fleet != NULL ? fl_fleet_generation(e->fleet) : 0;
   e->stats.docs = e->fleet != NULL ? fl_fleet_n_docs(e->fleet) : 0;
-  e->next_reload = fl_now_s() + e->opt.reload_s;
 }
 
 int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *team,
@@ -293,6 +295,8 @@ int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *
   if (rc == FL_OK) rc = make_pass(e, err);
   if (rc == FL_OK) rc = make_state(e, err);
   if (rc == FL_OK) first_stats(e);
+  if (rc == FL_OK && fleet != NULL && o->reload_s > 0)
+    rc = fl_follower_start(&e->follower, fl_fleet_dir(fleet), o->reload_s, on_read, e->box, err);
   if (rc == FL_OK && pthread_create(&e->thread, NULL, run, e) != 0)
     rc = fl_fail(err, FL_EFAIL, "the system gives no thread for the engine");
   if (rc != FL_OK) {

@@ -23,6 +23,7 @@
 #include "model/sampler.h"
 #include "serve/deliver.h"
 #include "serve/engine.h"
+#include "serve/follow.h"
 #include "serve/render.h"
 #include "serve/select.h"
 #include "serve/slots.h"
@@ -141,7 +142,7 @@ struct fl_engine {
   size_t turn;             /* rotates the order of prompts */
   fl_job *active[FL_SERVE_SLOTS];
   size_t n_jobs;           /* in active; n_active for others to read */
-  double next_reload;
+  fl_follower *follower;   /* NULL: the fleet is not followed */
   bool told;               /* of a fleet that cannot be followed */
 };
 
