@@ -445,13 +445,23 @@ static void empty(int fd, fl_buf *out) {
   for (ssize_t n; (n = read(fd, block, sizeof block)) > 0;) fl_buf_append(out, block, (size_t)n);
 }
 
+/* The sum of the notes on lines that are missing. */
+static uint64_t noted(const fl_buf *text) {
+  static const char mark[] = "\"lost\":";
+  uint64_t n = 0;
+  for (const char *at = text->data; (at = strstr(at, mark)) != NULL;) {
+    at += sizeof mark - 1;
+    n += strtoull(at, NULL, 10);
+  }
+  return n;
+}
+
 /* A disk that hangs, here a full pipe: nobody waits for it, what has no place is counted; when it
  * goes on so does the log, and when it does not the end does not wait either. */
 START_TEST(a_disk_that_hangs) {
   const struct timespec nap = { .tv_nsec = 1000000 };
   fl_events *log;
   fl_buf text = { 0 };
-  char want[64];
   const char *path = scratch("events.jsonl");
   fl_log_set_level(-1);
   ck_assert_int_eq(mkfifo(path, 0600), 0);
@@ -472,8 +482,7 @@ START_TEST(a_disk_that_hangs) {
   empty(fd, &text);
   ck_assert_ptr_nonnull(strstr(text.data, "\"i\":0,"));
   ck_assert_ptr_nonnull(strstr(text.data, "\"i\":100,"));
-  snprintf(want, sizeof want, "\"lost\":%llu}", (unsigned long long)lost);
-  ck_assert_ptr_nonnull(strstr(text.data, want));
+  ck_assert_uint_eq(noted(&text), lost);
   fill(fd); /* and hangs for good */
   emit_number(log, 101);
   ck_assert_uint_gt(fl_events_drain(log, 0.05), 0);

@@ -69,8 +69,7 @@ uint64_t fl_events_drain(fl_events *log, double seconds) {
 
 uint64_t fl_events_lost(const fl_events *log) {
   if (log == NULL || log->file == NULL) return 0;
-  return fl_events_file_lost(log->file) +
-         (log->queue != NULL ? fl_events_queue_dropped(log->queue) : 0);
+  return log->queue != NULL ? fl_events_queue_lost(log->queue) : fl_events_file_lost(log->file);
 }
 
 void fl_event_begin(fl_event *e, const char *kind) {

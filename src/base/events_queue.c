@@ -140,9 +140,9 @@ uint64_t fl_events_queue_drain(fl_events_queue *q, double seconds) {
   return n;
 }
 
-uint64_t fl_events_queue_dropped(fl_events_queue *q) {
+uint64_t fl_events_queue_lost(fl_events_queue *q) {
   pthread_mutex_lock(&q->mu);
-  const uint64_t n = q->n_dropped;
+  const uint64_t n = q->n_dropped + fl_events_file_lost(q->file);
   pthread_mutex_unlock(&q->mu);
   return n;
 }

@@ -15,8 +15,8 @@ int fl_events_queue_new(fl_events_queue **out, fl_events_file *file, size_t max_
 void fl_events_queue_put(fl_events_queue *q, const char *lines, size_t len);
 /* Waits until all is written, for `seconds` at most; lines that are not. */
 uint64_t fl_events_queue_drain(fl_events_queue *q, double seconds);
-/* Lines dropped because of a full buffer, and not yet handed to the file. */
-uint64_t fl_events_queue_dropped(fl_events_queue *q);
+/* Lines lost so far, here and in the file. */
+uint64_t fl_events_queue_lost(fl_events_queue *q);
 /* Ends the thread and closes the file; where it hangs for longer than `seconds`, or did when the
  * queue was drained last, both are left. */
 void fl_events_queue_close(fl_events_queue *q, double seconds);
