@@ -1,7 +1,6 @@
 #!/bin/sh
 # train --tui in a terminal of its own: the dashboard comes up, leaving it leaves the trainer at
-# work,
-# and an error of the trainer reaches the user. Skipped without tmux.
+# work, and an error of the trainer reaches the user. Skipped without tmux.
 command -v tmux >/dev/null || exit 77
 . "$(dirname "$0")/lib.sh"
 term="tmux -L flotilla-cli-$$ -f /dev/null"

@@ -1,16 +1,14 @@
 #!/bin/sh
 # The table of families and weight types in flotilla-models(7): every cell is tried on a model of
-# that
-# family with random weights of that type, and the page must say what came of it.
+# that family with random weights of that type, and the page must say what came of it.
 #
 #   testsuite/cli/models.sh          compares
 #   testsuite/cli/models.sh --print  prints the lines for the page
 #
 # r: the logits are, bit for bit, those of the same file widened to f32 (and those of f32 files
-# agree
-# with torch, gates.sh). t: analytic gradients of the rows agree with central differences, in one of
-# three draws: a router's choice that flips within the difference has no slope. g: two parts of a
-# capture, composed, answer as the real prefill does, on both cache types.
+# agree with torch, gates.sh). t: analytic gradients of the rows agree with central differences, in
+# one of three draws: a router's choice that flips within the difference has no slope. g: two parts
+# of a capture, composed, answer as the real prefill does, on both cache types.
 . "$(dirname "$0")/lib.sh"
 tiny=$FIXTURES/tiny
 page=$SRCDIR/man/flotilla-models.7

@@ -53,8 +53,7 @@ trained() { sed -n 's/^  "rounds": \([0-9]*\).*/\1/p' "$1/fleet.json"; }
 logged() { grep -c '"ev":"round"' "$work/killed/events.jsonl" 2>/dev/null; }
 
 # begin ROUNDS ARGUMENT...: two ranks train in the background, far longer than this test lasts,
-# until
-# the log has told of so many more rounds; $mpi is mpirun, $first and $last are the ranks.
+# until the log has told of so many more rounds; $mpi is mpirun, $first and $last are the ranks.
 begin() {
   before=$(logged)
   more=$1

@@ -29,8 +29,7 @@ printf 'h\303\251 a\377b' >"$work/bytes.md"
 run 4 train "$fleet" -m "$model" -d "$work/bytes.md" && says "$err" 'bytes\.md' && one_sentence
 
 # What is refused when the folder is there already leaves none, nor its parents, nor its files in
-# one
-# that was there.
+# one that was there.
 mkdir "$work/empty"
 for at in "$work/new" "$work/some/where/new" "$work/empty"; do
   run 2 train "$at" -m "$model" -d "$work/docs" $small --chunk-max 60000 &&

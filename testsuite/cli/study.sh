@@ -1,7 +1,6 @@
 #!/bin/sh
 # study: several turns, own instructions, looking into files, merging them, training on them; and
-# the
-# ways in which cartridges begin.
+# the ways in which cartridges begin.
 . "$(dirname "$0")/lib.sh"
 small='--chunk-min 60 --chunk-max 120 --max-a 48'
 lines() { wc -l <"$1" | tr -d ' '; }

@@ -1,8 +1,7 @@
 #!/bin/sh
 # The stock client packages of OpenAI and Anthropic against the server. They are fetched by name
-# into
-# a virtual environment in the user's cache; where that cannot be done the test is skipped (77).
-# FLOTILLA_PEERS=1 asks for it: it needs the network.
+# into a virtual environment in the user's cache; where that cannot be done the test is skipped
+# (77). FLOTILLA_PEERS=1 asks for it: it needs the network.
 . "$(dirname "$0")/../cli/lib.sh"
 [ -n "${FLOTILLA_PEERS:-}" ] ||
   { echo 'set FLOTILLA_PEERS=1 to fetch and run the client packages'; exit 77; }

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Cartridges restored into a slot of a llama.cpp server (LLAMA_SERVER, else the Python package
-# xllamacpp,
-# fetched into a virtual environment in the user's cache): the same greedy answers for 32 tokens,
-# without the rows'
-# text being read again.
+# xllamacpp, fetched into a virtual environment in the user's cache): the same greedy answers for 32
+# tokens, without the rows' text being read again.
 . "$(dirname "$0")/../cli/lib.sh"
 [ -n "${FLOTILLA_PEERS:-}${LLAMA_SERVER:-}" ] ||
   { echo 'set FLOTILLA_PEERS=1 to fetch and run llama.cpp, or LLAMA_SERVER'; exit 77; }

@@ -1,8 +1,7 @@
 #!/bin/sh
 # llama.cpp's server beside ours, on the embedded model: study --generator against it and a fleet of
 # four documents from its conversations; then the server continues from an exported cartridge. Run
-# by
-# hand, with
+# by hand, with
 #   LLAMA_SERVER=/path/to/llama-server testsuite/peers/remote_llama.sh
 # Needs FLOTILLA, FIXTURES, SRCDIR as the suite sets them, curl and python3.
 . "$(dirname "$0")/../cli/lib.sh"
@@ -32,8 +31,7 @@ start() {
 }
 
 # The model's own template knows no thinking, but the model was trained with the closed block that
-# our
-# prompts have; the server gets a template that writes it.
+# our prompts have; the server gets a template that writes it.
 cat >"$work/chatml.jinja" <<'END'
 {%- for m in messages %}{{- '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\n<think>\n\n</think>\n\n' }}{%- endif %}
@@ -53,20 +51,18 @@ both() {
 }
 
 # In f32 throughout. A logit off by at most e moves a probability by at most tanh(e)/2 (the odds
-# change
-# by exp(2e) at most, and most at evens). Each of the 4 layers has 4 products in a row, of up to 512
-# terms, whose rounding errors of 2^-24 grow as their square root: 16 * sqrt(512) * 2^-24 = 2.2e-5
-# of logits of up to 25 is 5.4e-4 at worst, all in one direction. Without flash attention, which
-# rounds to 16 bits there.
+# change by exp(2e) at most, and most at evens). Each of the 4 layers has 4 products in a row, of up
+# to 512 terms, whose rounding errors of 2^-24 grow as their square root: 16 * sqrt(512) * 2^-24 =
+# 2.2e-5 of logits of up to 25 is 5.4e-4 at worst, all in one direction. Without flash attention,
+# which rounds to 16 bits there.
 run 0 export --to f32 -m "$model" -o "$work/f32.gguf" -q
 start -m "$work/f32.gguf" -c 4096 -np 4 --chat-template-file "$work/chatml.jinja" -ctk f32 \
   -ctv f32 -fa off
 both "$work/f32.gguf" 2.7e-4
 # As the server comes, activations and cache are rounded to 11 bits: terms off by 2^-12 / sqrt(3) at
 # random put an output off by as much of its deviation; 24 such steps in a row give 6.9e-4, of the
-# logits'
-# deviation of 4.2 that is 2.9e-3, five times that (10000 entries are compared) 0.0145, and so
-# 7.3e-3.
+# logits' deviation of 4.2 that is 2.9e-3, five times that (10000 entries are compared) 0.0145, and
+# so 7.3e-3.
 start -m "$model" -c 4096 -np 4 --chat-template-file "$work/chatml.jinja"
 both "$model" 7.3e-3
 

@@ -1,10 +1,8 @@
 #!/bin/sh
 # Twice the clients that the server has places for, and clients that misbehave, for a while (20 s, 8
 # with FLOTILLA_BRIEF; as long as FLOTILLA_STRESS says, `make check-long` takes 600): every reply
-# 200 or
-# 429, none lost, memory settled, a clean end on SIGTERM under load. Spilled slots go to a disk that
-# is
-# full almost at once where one can be mounted. FLOTILLA_PEERS=1 asks for it.
+# 200 or 429, none lost, memory settled, a clean end on SIGTERM under load. Spilled slots go to a
+# disk that is full almost at once where one can be mounted. FLOTILLA_PEERS=1 asks for it.
 . "$(dirname "$0")/../cli/lib.sh"
 [ -n "${FLOTILLA_PEERS:-}" ] || { echo 'set FLOTILLA_PEERS=1 for the load test'; exit 77; }
 command -v python3 >/dev/null || { echo 'python3 is not installed'; exit 77; }
