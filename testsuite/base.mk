@@ -4,7 +4,8 @@ EXTRA_DIST += testsuite/cli/layers.sh
 testsuite_check_base_SOURCES = testsuite/layer_base.c testsuite/suite.h testsuite/scratch.h \
 	testsuite/check_buf.c testsuite/check_err.c testsuite/check_events.c testsuite/check_fs.c \
 	testsuite/check_hash.c testsuite/check_json.c testsuite/check_mem.c testsuite/check_rng.c \
-	testsuite/check_sort.c testsuite/check_units.c testsuite/check_utf8.c
+	testsuite/check_sort.c testsuite/check_units.c testsuite/check_utf8.c \
+	testsuite/check_wait.c
 testsuite_check_base_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -Wno-missing-prototypes
 testsuite_check_base_LDADD = $(WHOLE) src/libflbase.a $(NO_WHOLE) $(CJSON_LIBS) \
 	$(XXHASH_LIBS) $(CHECK_LIBS)

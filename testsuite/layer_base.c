@@ -12,10 +12,11 @@ Suite *suite_rng(void);
 Suite *suite_sort(void);
 Suite *suite_units(void);
 Suite *suite_utf8(void);
+Suite *suite_wait(void);
 
 int main(void) {
   static suite_fn *const suites[] = {suite_mem, suite_err,  suite_buf,   suite_utf8,
                                      suite_units, suite_rng, suite_hash, suite_json,
-                                     suite_sort,  suite_fs,  suite_events};
+                                     suite_sort,  suite_fs,  suite_wait,  suite_events};
   return suite_main(suites, sizeof suites / sizeof *suites);
 }

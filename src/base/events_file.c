@@ -170,7 +170,7 @@ static bool enter_with_room(fl_events_file *f, size_t len, bool *fresh) {
 
 /* --- writing --- */
 
-static uint64_t count_lines(const char *text, size_t len) {
+uint64_t fl_events_count(const char *text, size_t len) {
   uint64_t n = 0;
   for (const char *at = text, *end = text + len; at < end; n++) {
     at = memchr(at, '\n', (size_t)(end - at));
@@ -236,7 +236,7 @@ static void put(fl_events_file *f, const fl_buf *before, const char *lines, size
   f->missing -= noted;
   if (whole < n) {
     const size_t kept = whole > front ? whole - front : 0;
-    miss(f, count_lines(lines + kept, len - kept), why);
+    miss(f, fl_events_count(lines + kept, len - kept), why);
   } else if (noted > 0) {
     fl_warn("%s: is written again; %llu events are missing", f->path, (unsigned long long)noted);
     f->told = false;
@@ -250,7 +250,7 @@ void fl_events_file_write(fl_events_file *f, const char *lines, size_t len) {
   const bool locked = enter_with_room(f, len, &fresh);
   const uint64_t size = part_size(f);
   if (size > f->limit && size - f->limit >= f->limit) {
-    miss(f, count_lines(lines, len), EFBIG); /* it cannot be turned, and must not grow on */
+    miss(f, fl_events_count(lines, len), EFBIG); /* it cannot be turned, and must not grow on */
   } else {
     if (f->cut) fl_buf_putc(&before, '\n');
     if (fresh) put_head(f, &before);

@@ -30,4 +30,7 @@ void fl_events_file_missed(fl_events_file *f, uint64_t n_lines);
 /* Lines that were counted so far; any thread. */
 uint64_t fl_events_file_lost(const fl_events_file *f);
 
+/* Newlines of a text. */
+uint64_t fl_events_count(const char *text, size_t len);
+
 #endif

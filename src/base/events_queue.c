@@ -1,14 +1,13 @@
 /* events_queue.c - see events_queue.h. */
 #include "base/events_queue.h"
 
-#include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/wait.h"
 
 struct fl_events_queue {
   fl_events_file *file;
@@ -27,12 +26,6 @@ struct fl_events_queue {
   bool stop, left, gone;  /* the thread is to end; is left alone; has ended */
   bool hung;              /* somebody waited in vain */
 };
-
-static uint64_t count_lines(const char *text, size_t len) {
-  uint64_t n = 0;
-  for (size_t i = 0; i < len; i++) n += text[i] == '\n';
-  return n;
-}
 
 /* Takes what waits into `out`; false when the thread is to end. */
 static bool take(fl_events_queue *q, fl_buf *out) {
@@ -78,17 +71,13 @@ static void queue_free(fl_events_queue *q) {
 
 int fl_events_queue_new(fl_events_queue **out, fl_events_file *file, size_t max_bytes,
                         fl_err *err) {
-  pthread_condattr_t clock;
   fl_events_queue *q = fl_calloc(1, sizeof *q);
   if (q == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for events");
   q->file = file;
   q->max_bytes = max_bytes;
   pthread_mutex_init(&q->mu, NULL);
   pthread_cond_init(&q->wake, NULL);
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&q->written, &clock);
-  pthread_condattr_destroy(&clock);
+  fl_cond_init(&q->written);
   if (pthread_create(&q->thread, NULL, write_all, q) != 0) {
     queue_free(q);
     return fl_fail(err, FL_EFAIL, "the system gives no thread for the event log");
@@ -98,7 +87,7 @@ int fl_events_queue_new(fl_events_queue **out, fl_events_file *file, size_t max_
 }
 
 void fl_events_queue_put(fl_events_queue *q, const char *lines, size_t len) {
-  const uint64_t n = count_lines(lines, len);
+  const uint64_t n = fl_events_count(lines, len);
   bool tell = false;
   pthread_mutex_lock(&q->mu);
   const size_t before = q->waiting.len;
@@ -121,13 +110,9 @@ void fl_events_queue_put(fl_events_queue *q, const char *lines, size_t len) {
 
 /* Waits until nothing is left, or until the thread has ended where `end` says so; under mu. */
 static void await(fl_events_queue *q, double seconds, bool end) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  t.tv_sec += (time_t)floor(seconds);
-  t.tv_nsec += (long)((seconds - floor(seconds)) * 1e9);
-  if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+  const double until = fl_now_s() + seconds;
   while (end ? !q->gone : q->n_waiting + q->n_writing > 0)
-    if (pthread_cond_timedwait(&q->written, &q->mu, &t) == ETIMEDOUT) break;
+    if (!fl_cond_wait(&q->written, &q->mu, until)) break;
 }
 
 uint64_t fl_events_queue_drain(fl_events_queue *q, double seconds) {

@@ -15,5 +15,6 @@ src_libflbase_a_SOURCES = \
 	src/base/rng.c src/base/rng.h \
 	src/base/sort.c src/base/sort.h \
 	src/base/units.c src/base/units.h \
-	src/base/utf8.c src/base/utf8.h
+	src/base/utf8.c src/base/utf8.h \
+	src/base/wait.c src/base/wait.h
 BASE_LIBS = src/libflbase.a $(CJSON_LIBS) $(XXHASH_LIBS)

@@ -1,20 +1,19 @@
 /* stop_guard.c - see stop_guard.h. */
 #include "commands/stop_guard.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/wait.h"
 
 struct stop_guard {
   pthread_t thread;
   pthread_mutex_t mu;
   pthread_cond_t change;
-  double seconds;
-  struct timespec until;
+  double seconds, until_s;
   fl_events *log; /* under mu, as the next */
   bool dismissed;
 };
@@ -32,10 +31,8 @@ static _Noreturn void give_up(const stop_guard *g) {
 
 static void *watch(void *arg) {
   stop_guard *g = arg;
-  int rc = 0;
   pthread_mutex_lock(&g->mu);
-  while (!g->dismissed && rc != ETIMEDOUT)
-    rc = pthread_cond_timedwait(&g->change, &g->mu, &g->until);
+  while (!g->dismissed && fl_cond_wait(&g->change, &g->mu, g->until_s)) continue;
   if (!g->dismissed) give_up(g);
   pthread_mutex_unlock(&g->mu);
   return NULL;
@@ -48,18 +45,13 @@ static void guard_free(stop_guard *g) {
 }
 
 stop_guard *stop_guard_start(double seconds, fl_events *log) {
-  pthread_condattr_t clock;
   stop_guard *g = fl_calloc(1, sizeof *g);
   if (g == NULL) return NULL;
   g->seconds = seconds;
   g->log = log;
-  clock_gettime(CLOCK_MONOTONIC, &g->until);
-  g->until.tv_sec += (time_t)seconds + 1;
+  g->until_s = fl_now_s() + seconds;
   pthread_mutex_init(&g->mu, NULL);
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&g->change, &clock);
-  pthread_condattr_destroy(&clock);
+  fl_cond_init(&g->change);
   if (pthread_create(&g->thread, NULL, watch, g) == 0) return g;
   guard_free(g);
   return NULL;

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <pthread.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/wait.h"
 
 struct fl_conn {
   fl_conn *next, *prev;
@@ -46,11 +46,6 @@ static void forgive(fl_conns *c, double overslept_s) {
   for (fl_conn *n = c->first; n != NULL && overslept_s > 1; n = n->next) n->deadline += overslept_s;
 }
 
-static struct timespec at(double monotonic) {
-  const double whole = floor(monotonic);
-  return (struct timespec){ .tv_sec = (time_t)whole, .tv_nsec = (long)((monotonic - whole) * 1e9) };
-}
-
 static void *watch(void *arg) {
   fl_conns *c = arg;
   pthread_mutex_lock(&c->mu);
@@ -58,28 +53,19 @@ static void *watch(void *arg) {
     const double now = fl_now_s();
     forgive(c, now - c->asleep_until);
     c->asleep_until = sweep(c, now);
-    if (isinf(c->asleep_until)) {
-      pthread_cond_wait(&c->wake, &c->mu);
-    } else {
-      /* Often enough to notice having been stopped. */
-      c->asleep_until = fmin(c->asleep_until, now + 1);
-      const struct timespec t = at(c->asleep_until);
-      pthread_cond_timedwait(&c->wake, &c->mu, &t);
-    }
+    /* Often enough to notice having been stopped. */
+    if (!isinf(c->asleep_until)) c->asleep_until = fmin(c->asleep_until, now + 1);
+    (void)fl_cond_wait(&c->wake, &c->mu, c->asleep_until);
   }
   pthread_mutex_unlock(&c->mu);
   return NULL;
 }
 
 int fl_conns_start(fl_conns **out, fl_err *err) {
-  pthread_condattr_t attr;
   fl_conns *c = fl_calloc(1, sizeof *c);
   if (c == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   pthread_mutex_init(&c->mu, NULL);
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&c->wake, &attr);
-  pthread_condattr_destroy(&attr);
+  fl_cond_init(&c->wake);
   c->asleep_until = INFINITY;
   if (pthread_create(&c->thread, NULL, watch, c) != 0) {
     pthread_cond_destroy(&c->wake);

@@ -1,7 +1,6 @@
 /* engine.c - starting, the thread's loop, stopping, and what other threads may call. */
 #include "serve/engine.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "fleet/retrieval.h"
 #include "serve/engine_state.h"
 
@@ -126,10 +126,8 @@ static bool nothing_to_do(const fl_engine *e, bool more) {
 static bool await_work(fl_engine *e, bool more) {
   pthread_mutex_lock(&e->box->mu);
   while (nothing_to_do(e, more)) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += 1; /* a look at the fleet, or at the end of a grace, now and then */
-    if (pthread_cond_timedwait(&e->box->wake, &e->box->mu, &t) == ETIMEDOUT) break;
+    /* A look at the fleet, or at the end of a grace, now and then. */
+    if (!fl_cond_wait(&e->box->wake, &e->box->mu, fl_now_s() + 1)) break;
   }
   e->box->news = false;
   bool go_on = !(e->stopping && e->n_jobs == 0 && e->head == NULL && e->embed == NULL);
@@ -246,7 +244,7 @@ static int make_mailbox(fl_engine *e, fl_err *err) {
   e->box = fl_calloc(1, sizeof *e->box);
   if (e->box == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   pthread_mutex_init(&e->box->mu, NULL);
-  pthread_cond_init(&e->box->wake, NULL);
+  fl_cond_init(&e->box->wake);
   pthread_cond_init(&e->box->done, NULL);
   atomic_init(&e->box->refs, 1);
   pthread_mutex_init(&e->fleet_mu, NULL);

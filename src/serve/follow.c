@@ -1,14 +1,12 @@
 /* follow.c - see follow.h. */
 #include "serve/follow.h"
 
-#include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/wait.h"
 
 struct fl_follower {
   char *dir, *path;
@@ -56,13 +54,9 @@ static void look(fl_follower *w) {
 
 /* False when the thread is to end. */
 static bool wait_for_turn(fl_follower *w) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  t.tv_sec += (time_t)floor(w->every_s);
-  t.tv_nsec += (long)((w->every_s - floor(w->every_s)) * 1e9);
-  if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+  const double until = fl_now_s() + w->every_s;
   pthread_mutex_lock(&w->mu);
-  while (!w->stop && pthread_cond_timedwait(&w->change, &w->mu, &t) != ETIMEDOUT) continue;
+  while (!w->stop && fl_cond_wait(&w->change, &w->mu, until)) continue;
   const bool go_on = !w->stop;
   pthread_mutex_unlock(&w->mu);
   return go_on;
@@ -85,14 +79,10 @@ static void follower_free(fl_follower *w) {
 
 int fl_follower_start(fl_follower **out, const char *dir, double every_s, void (*ready)(void *ctx),
                       void *ctx, fl_err *err) {
-  pthread_condattr_t clock;
   fl_follower *w = fl_calloc(1, sizeof *w);
   if (w == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   pthread_mutex_init(&w->mu, NULL);
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&w->change, &clock);
-  pthread_condattr_destroy(&clock);
+  fl_cond_init(&w->change);
   w->dir = fl_strdup(dir);
   w->path = fl_fs_join(dir, FL_MANIFEST_FILE);
   w->every_s = every_s;
