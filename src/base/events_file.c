@@ -25,8 +25,6 @@ enum {
 struct fl_events_file {
   char *path, *older;     /* links followed */
   int fd;
-  dev_t dev;              /* of the open file */
-  ino_t ino;
   bool regular;           /* else there are no parts: a pipe, a device */
   bool cut;               /* a write ended inside a line */
   bool impatient;         /* the last lock was not to be had */
@@ -58,8 +56,6 @@ char *fl_events_older(const char *path) {
 static void take_fd(fl_events_file *f, int fd, const struct stat *st) {
   if (f->fd >= 0) close(f->fd); /* the lock goes with it */
   f->fd = fd;
-  f->dev = st->st_dev;
-  f->ino = st->st_ino;
   f->regular = S_ISREG(st->st_mode);
   f->cut = false;
   f->head_bytes = 0;
@@ -98,11 +94,6 @@ static bool lock_part(fl_events_file *f) {
   return false;
 }
 
-static bool is_current(const fl_events_file *f) {
-  struct stat st;
-  return stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
-}
-
 static void leave(const fl_events_file *f) { (void)flock(f->fd, LOCK_UN); }
 
 /* Goes to the part that the path names now. True when it is locked; *fresh is set when it is
@@ -110,7 +101,7 @@ static void leave(const fl_events_file *f) { (void)flock(f->fd, LOCK_UN); }
 static bool enter(fl_events_file *f, bool *fresh) {
   for (int moves = 0; moves < MOVES_MAX; moves++) {
     const bool locked = lock_part(f);
-    if (!f->regular || is_current(f)) return locked;
+    if (!f->regular || fl_fs_is_named(f->fd, f->path)) return locked;
     if (open_part(f) != 0) {
       if (locked) leave(f);
       break;

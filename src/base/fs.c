@@ -197,9 +197,18 @@ bool fl_fs_is_dir(const char *path) {
   return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static bool is_same(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 bool fl_fs_same_file(const char *a, const char *b) {
   struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && is_same(&x, &y);
+}
+
+bool fl_fs_is_named(int fd, const char *path) {
+  struct stat x, y;
+  return fstat(fd, &x) == 0 && stat(path, &y) == 0 && is_same(&x, &y);
 }
 
 int fl_fs_remove(const char *path) {
@@ -300,11 +309,6 @@ static int lock_busy(int fd, const char *path, fl_err *err) {
   return fl_fail(err, FL_EBUSY, "%s: held by another process; wait for it or stop it", path);
 }
 
-static bool is_named(int fd, const char *path) {
-  struct stat a, b;
-  return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 int fl_lock_take(fl_lock **out, const char *path, fl_err *err) {
   fl_lock *l = fl_calloc(1, sizeof *l);
   if (l == NULL) return fl_fs_fail_errno(err, path, "locked", ENOMEM);
@@ -320,7 +324,7 @@ int fl_lock_take(fl_lock **out, const char *path, fl_err *err) {
     goto done;
   }
   /* Its holder may have removed the file in between (fl_lock_remove). */
-  if (!is_named(l->fd, path)) {
+  if (!fl_fs_is_named(l->fd, path)) {
     rc = lock_busy(l->fd, path, err);
     goto done;
   }

@@ -64,6 +64,8 @@ void fl_fs_unmake_dir(const char *path, const char *made);
 bool fl_fs_exists(const char *path);
 bool fl_fs_is_dir(const char *path);
 bool fl_fs_same_file(const char *a, const char *b); /* both names lead to one that is there */
+/* Whether the path names the open file now. */
+bool fl_fs_is_named(int fd, const char *path);
 int fl_fs_remove(const char *path); /* missing is FL_OK */
 int fl_fs_size(uint64_t *out, const char *path, fl_err *err);
 /* dir + "/" + name, allocated. */

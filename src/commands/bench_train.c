@@ -120,7 +120,6 @@ int bench_study(bench *b, fl_err *err) {
 
 /* --- the student's step --- */
 
-
 typedef struct student {
   bench *b;
   fl_stepper *stepper;

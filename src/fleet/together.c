@@ -47,16 +47,17 @@ static void add_stats(fl_study_stats *sum, const fl_study_stats *s) {
 static int make_share(call *c, fl_events *log) {
   fl_trainer *t = c->t;
   fl_study_options o = fl_train_study(&t->f->opts);
-  size_t n, made = c->first;
+  size_t made = c->first;
   int rc = FL_OK;
   o.cancelled = cancelled;
   o.cancel_ctx = t;
-  for (; rc == FL_OK && made < c->end; made += rc == FL_OK ? n : 0) {
+  while (rc == FL_OK && made < c->end) {
+    const size_t left = c->end - made, n = left < at_once(t) ? left : at_once(t);
     fl_study_stats s = { 0 };
-    n = c->end - made < at_once(t) ? c->end - made : at_once(t);
     rc = fl_study_make(c->conv + made, c->ok + made, c->plan + made, c->text + made, n, &o, t->pass,
                        t->pool, log, &s, c->err);
     add_stats(&c->stats, &s);
+    if (rc == FL_OK) made += n;
   }
   for (size_t i = c->first; i < made; i++) {
     c->ok[i] = rc == FL_OK && c->ok[i] && fl_conv_within(&c->conv[i], &t->plan.conv);
