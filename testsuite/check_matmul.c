@@ -328,10 +328,10 @@ START_TEST(backward_is_adjoint) {
 }
 END_TEST
 
-/* --- micro-kernels of other machines
- * --------------------------------------------------------------- BLIS picks its kernel for the
- * machine, so the suite would only ever see one. These stand in for the others: same signature,
- * plain C, other shapes. */
+/* --- micro-kernels of other machines ---------------------------------------------------------- */
+
+/* BLIS picks its kernel for the machine, so the suite would only ever see one. These stand in for
+ * the others: same signature, plain C, other shapes. */
 
 enum { FUSED = 1, COLUMNS = 2 }; /* COLUMNS: the kernel prefers columns, its MR is the long side */
 

@@ -1,8 +1,9 @@
 /* bench.h - the measurements of `bench`: each part adds figures; bench_<part>.c hold them.
  *
  * A part runs ours and the peer's in turns within one run and keeps the best of each, so that a
- * busy moment of the machine spoils neither more than the other. Inputs are pseudo-random: what the
- * model says plays no role.
+ * busy moment of the machine spoils neither more than the other. What is held against the machine's
+ * own peak is measured in turns with it, piece by piece (bench_turns). Inputs are pseudo-random:
+ * what the model says plays no role.
  */
 #ifndef FL_COMMANDS_BENCH_H
 #define FL_COMMANDS_BENCH_H
@@ -10,6 +11,7 @@
 #include "base/json.h"
 #include "commands/command.h"
 #include "commands/engine.h"
+#include "kernels/peak.h"
 #include "model/kv.h"
 #include "model/pass.h"
 
@@ -22,12 +24,14 @@ typedef struct bench_args {
   const char *llama_bench, *torch_step, *out, *note;
 } bench_args;
 
+enum { BENCH_REPS_MAX = 100 };
+
 typedef struct bench {
   const bench_args *args;
   engine engine;
   const fl_hparams *hp;
-  fl_json *rows;       /* the figures so far */
-  double gflops, gbs;  /* what the machine reaches on all threads */
+  fl_json *rows;              /* the figures so far */
+  fl_meter *compute, *read;   /* the machine, on all threads */
 } bench;
 
 /* One figure. `unit` "s..." is a time, where less is better; anything else a rate. */
@@ -44,18 +48,39 @@ typedef struct bench_figure {
 void bench_add(bench *b, const bench_figure *f);
 bool bench_has_peer(const bench *b, const char *name);
 
+/* Repetitions of a piece of work, or of several, each followed by the machine for as long. */
+typedef struct bench_turns {
+  fl_meter *meter;
+  double ours, peak, amount;    /* of this repetition: seconds of each, and the machine's work */
+  double best;                  /* seconds of ours, of the best repetition; 0: none yet */
+  double share[BENCH_REPS_MAX]; /* per repetition, of the machine's speed */
+  size_t n;
+} bench_turns;
+
+/* A piece took ours seconds: the machine's turn. */
+void bench_turn(bench_turns *t, double ours);
+/* The repetition's pieces came to so many operations, or bytes. */
+void bench_turns_end(bench_turns *t, double amount);
+/* The median of the repetitions. */
+double bench_turns_share(bench_turns *t);
+double bench_median(double *x, size_t n); /* sorts x; 0 where n is */
+
 typedef struct bench_part {
   const char *name;
   int (*run)(bench *b, fl_err *err);
 } bench_part;
 
 /* bench_machine.c */
-int bench_peaks(bench *b, fl_err *err); /* sets gflops and gbs too */
+int bench_peaks(bench *b, fl_err *err); /* opens the meters too */
+void bench_meters_close(bench *b);
 fl_json *bench_machine_json(const bench *b);
 /* bench_products.c */
 int bench_products(bench *b, fl_err *err);
-/* GFLOP/s of both products with weights of `type` at 512 rows. */
-int bench_product_speed(bench *b, const char *type, double *y, double *dx, fl_err *err);
+/* GFLOP/s of both products with weights of `type` at 512 rows, now: about a second. */
+typedef struct bench_speed bench_speed;
+int bench_speed_open(bench_speed **out, bench *b, const char *type, fl_err *err);
+void bench_speed_close(bench_speed *s);
+void bench_speed_now(bench_speed *s, double *y, double *dx);
 /* bench_decode.c */
 int bench_prefill(bench *b, fl_err *err);
 int bench_decode(bench *b, fl_err *err);

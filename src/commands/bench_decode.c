@@ -73,19 +73,22 @@ static int read_prompt(bed *d, size_t n, double *out, fl_err *err) {
 
 static int prefill_of(bed *d, size_t n, fl_err *err) {
   const bool llama = bench_has_peer(d->b, "llama.cpp");
+  const double macs = bench_layer_macs(d->b) * (double)n + bench_head_macs(d->b);
   bench_figure f = { .part = "prefill", .unit = "tokens/s", .peer = llama ? "llama.cpp" : NULL };
+  bench_turns turns = { .meter = d->b->compute };
   for (size_t r = 0; r < d->b->args->reps; r++) {
     double t = 0, peer = 0;
     int rc = fresh_seqs(d, 1, err);
     if (rc == FL_OK) rc = read_prompt(d, n, &t, err);
     if (rc == FL_OK && llama) rc = bench_llama(d->b, n, 0, &peer, err);
     if (rc != FL_OK) return rc;
-    if ((double)n / t > f.value) f.value = (double)n / t;
+    bench_turn(&turns, t);
+    bench_turns_end(&turns, 2 * macs);
     if (peer > f.peer_value) f.peer_value = peer;
   }
-  const double macs = bench_layer_macs(d->b) + bench_head_macs(d->b) / (double)n;
   snprintf(f.what, sizeof f.what, "%zu tokens", n);
-  f.share = 2e-9 * macs * f.value / d->b->gflops;
+  f.value = (double)n / turns.best;
+  f.share = bench_turns_share(&turns);
   bench_add(d->b, &f);
   return FL_OK;
 }
@@ -113,8 +116,9 @@ static int decode_step(bed *d, size_t n, const int32_t *next, fl_err *err) {
   return rc;
 }
 
-/* Seconds a step of n streams, greedy, after short prompts. */
-static int decode(bed *d, size_t n, double *out, fl_err *err) {
+/* STEPS steps of n streams, greedy, after short prompts, a repetition of `turns`. A step reads so
+ * many bytes, or takes so many operations. */
+static int decode(bed *d, size_t n, bench_turns *turns, double amount, fl_err *err) {
   int32_t next[STREAMS];
   size_t last;
   int rc = fresh_seqs(d, n, err);
@@ -122,13 +126,14 @@ static int decode(bed *d, size_t n, double *out, fl_err *err) {
     rc = fl_pass_prefill(d->pass, d->seq[i], d->ids + i * PROMPT, PROMPT, &last, err);
     next[i] = d->ids[i];
   }
-  const double t = fl_now_s();
   for (size_t k = 0; k < STEPS && rc == FL_OK; k++) {
+    const double t = fl_now_s();
     rc = decode_step(d, n, next, err);
     for (size_t i = 0; i < n && rc == FL_OK; i++)
       next[i] = fl_argmax(d->logits + i * d->b->hp->n_vocab, d->b->hp->n_vocab);
+    bench_turn(turns, fl_now_s() - t);
   }
-  *out = (fl_now_s() - t) / STEPS;
+  bench_turns_end(turns, amount * STEPS);
   return rc;
 }
 
@@ -140,29 +145,31 @@ static void add_rate(bench *b, const char *what, double value, const char *unit,
 
 int bench_decode(bench *b, fl_err *err) {
   const bool llama = bench_has_peer(b, "llama.cpp");
-  double one = 0, eight = 0, peer = 0;
+  const double bytes = (double)fl_model_weight_bytes(b->engine.model);
+  const double ops = 2.0 * STREAMS * (bench_layer_macs(b) + bench_head_macs(b));
+  bench_turns one = { .meter = b->read }, eight = { .meter = b->compute };
+  double peer = 0;
   bed d;
   int rc = bed_init(&d, b, STREAMS * PROMPT, err);
   if (rc != FL_OK) return rc;
   for (size_t r = 0; r < b->args->reps && rc == FL_OK; r++) {
-    double t = 0, u = 0, v = 0;
-    rc = decode(&d, 1, &t, err);
-    if (rc == FL_OK) rc = decode(&d, STREAMS, &u, err);
+    double v = 0;
+    rc = decode(&d, 1, &one, bytes, err);
+    if (rc == FL_OK) rc = decode(&d, STREAMS, &eight, ops, err);
     if (rc == FL_OK && llama) rc = bench_llama(b, 0, STEPS, &v, err);
-    if (one <= 0 || t < one) one = t;
-    if (eight <= 0 || u < eight) eight = u;
     if (v > peer) peer = v;
   }
   bed_release(&d);
   if (rc != FL_OK) return rc;
-  bench_figure f = { .part = "decode", .unit = "tokens/s", .value = 1 / one, .peer_value = peer,
-                     .peer = llama ? "llama.cpp" : NULL, .what = "one stream" };
+  bench_figure f = { .part = "decode", .unit = "tokens/s", .value = STEPS / one.best,
+                     .peer_value = peer, .peer = llama ? "llama.cpp" : NULL,
+                     .what = "one stream" };
   bench_add(b, &f);
-  const double gb = (double)fl_model_weight_bytes(b->engine.model) * 1e-9;
-  add_rate(b, "one stream, weights", gb / one, "GB/s", gb / one / b->gbs);
-  const double ops = 2e-9 * STREAMS * (bench_layer_macs(b) + bench_head_macs(b));
-  add_rate(b, "eight streams", STREAMS / eight, "tokens/s", ops / eight / b->gflops);
-  add_rate(b, "eight streams over one", STREAMS * one / eight, "times", 0);
+  add_rate(b, "one stream, weights", bytes * STEPS / one.best * 1e-9, "GB/s",
+           bench_turns_share(&one));
+  add_rate(b, "eight streams", STREAMS * STEPS / eight.best, "tokens/s",
+           bench_turns_share(&eight));
+  add_rate(b, "eight streams over one", STREAMS * one.best / eight.best, "times", 0);
   return FL_OK;
 }
 

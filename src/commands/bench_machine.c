@@ -6,7 +6,6 @@
 
 #include "commands/bench.h"
 #include "kernels/kernels.h"
-#include "kernels/peak.h"
 
 static void add_peak(bench *b, const char *what, double value, const char *unit) {
   bench_figure f = { .part = "peaks", .unit = unit, .value = value };
@@ -15,14 +14,20 @@ static void add_peak(bench *b, const char *what, double value, const char *unit)
 }
 
 int bench_peaks(bench *b, fl_err *err) {
-  b->gflops = fl_peak_gflops(b->engine.team);
-  b->gbs = fl_peak_read(b->engine.team);
-  if (b->gflops <= 0 || b->gbs <= 0) return fl_fail(err, FL_ENOMEM, "not enough memory");
+  fl_team *team = b->engine.team;
+  b->compute = fl_meter_open(FL_METER_OPS, team);
+  b->read = fl_meter_open(FL_METER_BYTES, team);
+  if (!b->compute || !b->read) return fl_fail(err, FL_ENOMEM, "not enough memory");
   add_peak(b, "micro-kernel, one thread", fl_peak_gflops(NULL), "GFLOP/s");
-  add_peak(b, "micro-kernel, all threads", b->gflops, "GFLOP/s");
+  add_peak(b, "micro-kernel, all threads", fl_peak_gflops(team), "GFLOP/s");
   add_peak(b, "streaming read, one thread", fl_peak_read(NULL), "GB/s");
-  add_peak(b, "streaming read, all threads", b->gbs, "GB/s");
+  add_peak(b, "streaming read, all threads", fl_peak_read(team), "GB/s");
   return FL_OK;
+}
+
+void bench_meters_close(bench *b) {
+  fl_meter_close(b->compute);
+  fl_meter_close(b->read);
 }
 
 /* The processor's name as the system tells it; empty where it does not. */

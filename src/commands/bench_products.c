@@ -60,39 +60,49 @@ static void once(products *p, way how, size_t copy, size_t m) {
   }
 }
 
-static double seconds(products *p, way how, size_t m) {
-  const size_t n = how <= OURS_DX ? p->n_w : PLAIN_COPIES;
+/* Seconds of a plain product by a peer. */
+static double peer_seconds(products *p, way how, size_t m) {
   double t = fl_now_s();
-  for (size_t i = 0; i < n; i++) once(p, how, i, m);
-  return (fl_now_s() - t) / (double)n;
+  for (size_t i = 0; i < PLAIN_COPIES; i++) once(p, how, i, m);
+  return (fl_now_s() - t) / PLAIN_COPIES;
+}
+
+/* A repetition of ours over all copies, in turns with the machine; `amount` is one product's. */
+static void turn(products *p, bench_turns *t, way how, size_t m, double amount) {
+  for (size_t i = 0; i < p->n_w; i++) {
+    const double from = fl_now_s();
+    once(p, how, i, m);
+    bench_turn(t, fl_now_s() - from);
+  }
+  bench_turns_end(t, amount * (double)p->n_w);
 }
 
 static void one_size(products *p, const char *type, size_t m, way ours, way peer,
                      const char *peer_name) {
-  double best = 0, best_peer = 0;
+  const double ops = 2.0 * (double)m * (double)p->n_out * (double)p->n_in;
+  bench_turns t = { .meter = p->b->compute };
+  double best_peer = 0;
   for (size_t r = 0; r < p->b->args->reps; r++) {
-    double t = seconds(p, ours, m), u = peer_name ? seconds(p, peer, m) : 0;
-    if (r == 0 || t < best) best = t;
+    turn(p, &t, ours, m, ops);
+    const double u = peer_name ? peer_seconds(p, peer, m) : 0;
     if (r == 0 || u < best_peer) best_peer = u;
   }
-  const double ops = 2e-9 * (double)m * (double)p->n_out * (double)p->n_in;
-  bench_figure f = { .part = "products", .unit = "GFLOP/s", .value = ops / best,
-                     .share = ops / best / p->b->gflops, .peer = peer_name };
+  bench_figure f = { .part = "products", .unit = "GFLOP/s", .peer = peer_name,
+                     .value = ops * (double)p->n_w / t.best * 1e-9,
+                     .share = bench_turns_share(&t) };
   snprintf(f.what, sizeof f.what, "%s %s %zu rows", ours == OURS ? "Y " : "dX", type, m);
-  if (peer_name) f.peer_value = ops / best_peer;
+  if (peer_name) f.peer_value = ops / best_peer * 1e-9;
   bench_add(p->b, &f);
 }
 
 /* How fast the weights came in: what bounds products with few rows. */
 static void add_weights(products *p, const char *type, size_t m) {
-  double best = 0;
-  for (size_t r = 0; r < p->b->args->reps; r++) {
-    double t = seconds(p, OURS, m);
-    if (r == 0 || t < best) best = t;
-  }
+  const double bytes = (double)fl_panels_bytes(p->w[0]);
+  bench_turns t = { .meter = p->b->read };
+  for (size_t r = 0; r < p->b->args->reps; r++) turn(p, &t, OURS, m, bytes);
   bench_figure f = { .part = "products", .unit = "GB/s",
-                     .value = (double)fl_panels_bytes(p->w[0]) / best * 1e-9 };
-  f.share = f.value / p->b->gbs;
+                     .value = bytes * (double)p->n_w / t.best * 1e-9,
+                     .share = bench_turns_share(&t) };
   snprintf(f.what, sizeof f.what, "weights %s %zu rows", type, m);
   bench_add(p->b, &f);
 }
@@ -191,16 +201,37 @@ int bench_products(bench *b, fl_err *err) {
   return rc;
 }
 
-int bench_product_speed(bench *b, const char *type, double *y, double *dx, fl_err *err) {
+struct bench_speed {
   products p;
-  int rc = products_init(&p, b, err);
-  if (rc == FL_OK) rc = pack(&p, fl_dtype_by_name(type), err);
-  const double ops = 2e-9 * ROWS_MAX * (double)p.n_out * (double)p.n_in;
-  for (size_t r = 0; r < b->args->reps && rc == FL_OK; r++) {
-    double t = seconds(&p, OURS, ROWS_MAX), u = seconds(&p, OURS_DX, ROWS_MAX);
-    if (r == 0 || ops / t > *y) *y = ops / t;
-    if (r == 0 || ops / u > *dx) *dx = ops / u;
-  }
-  products_release(&p);
+};
+
+int bench_speed_open(bench_speed **out, bench *b, const char *type, fl_err *err) {
+  bench_speed *s = fl_calloc(1, sizeof *s);
+  if (!s) return fl_fail(err, FL_ENOMEM, "not enough memory");
+  int rc = products_init(&s->p, b, err);
+  if (rc == FL_OK) rc = pack(&s->p, fl_dtype_by_name(type), err);
+  if (rc == FL_OK && s->p.n_w == 0)
+    rc = fl_fail(err, FL_EFAIL, "no product of %s has the model's shape", type);
+  if (rc != FL_OK) bench_speed_close(s);
+  else *out = s;
   return rc;
+}
+
+void bench_speed_close(bench_speed *s) {
+  if (!s) return;
+  products_release(&s->p);
+  fl_free(s);
+}
+
+void bench_speed_now(bench_speed *s, double *y, double *dx) {
+  const double ops = 2e-9 * ROWS_MAX * (double)s->p.n_out * (double)s->p.n_in;
+  double t[2] = { 0 };
+  for (size_t i = 0; i < s->p.n_w; i++)
+    for (int how = OURS; how <= OURS_DX; how++) {
+      const double from = fl_now_s();
+      once(&s->p, how, i, ROWS_MAX);
+      t[how] += fl_now_s() - from;
+    }
+  *y = ops * (double)s->p.n_w / t[OURS];
+  *dx = ops * (double)s->p.n_w / t[OURS_DX];
 }

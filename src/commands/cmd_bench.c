@@ -25,7 +25,7 @@ static const opt_spec specs[] = {
     .help = "this part alone; repeatable" },
   { .name = "peer", .type = OPT_LIST, .meta = "NAME", .offset = offsetof(bench_args, peer),
     .help = "compare with llama.cpp, torch, openblas or blis; repeatable" },
-  { .name = "reps", .type = OPT_COUNT, .meta = "N", .min = 1, .max = 100,
+  { .name = "reps", .type = OPT_COUNT, .meta = "N", .min = 1, .max = BENCH_REPS_MAX,
     .offset = offsetof(bench_args, reps), .help = "repetitions, of which the best counts" },
   { .name = "document", .type = OPT_COUNT, .meta = "N", .min = 512, .max = 1000000,
     .offset = offsetof(bench_args, doc_rows), .help = "first-token: tokens of the document" },
@@ -174,6 +174,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   }
   if (rc == FL_OK) rc = put_result(&b, err);
   fl_json_free(b.rows);
+  bench_meters_close(&b);
   engine_close(&b.engine);
   return rc;
 }

@@ -7,6 +7,7 @@ flotilla_SOURCES = \
 	src/commands/bench_machine.c \
 	src/commands/bench_peer.c \
 	src/commands/bench_products.c \
+	src/commands/bench_turns.c \
 	src/commands/bench_train.c \
 	src/commands/cmd_ask.c \
 	src/commands/cmd_bench.c \

@@ -9,6 +9,14 @@
 #include "kernels/matmul.h"
 #include "kernels/nest.h"
 
+/* Inputs [in0, in0 + n) of a panel, [n][nr]: in tmp, or where f32 lies already. */
+static const float *widened(const fl_panels *w, float *tmp, size_t panel, size_t in0, size_t n) {
+  if (w->data && w->form->kind == FL_PANEL_F32)
+    return (const float *)(const void *)fl_panel_base(w, panel) + in0 * w->nr;
+  w->kern->gemv->widen(w, tmp, w->nr, panel, in0, n);
+  return tmp;
+}
+
 static const float *fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
                                 size_t len) {
   const fl_panels *w = nest->w;
@@ -21,10 +29,11 @@ static const float *fill_turned(const fl_nest *nest, float *out, float *tmp, siz
   for (size_t o = nest->first + k0; o < out_end;) {
     const size_t panel = o / nr, lane = o % nr;
     const size_t lanes = out_end - o < nr - lane ? out_end - o : nr - lane;
-    ops->widen(w, tmp, nr, panel, in0, n_in);
+    fl_panel_soon(w, panel + 1, in0, n_in);
+    const float *from = widened(w, tmp, panel, in0, n_in) + lane;
     for (size_t j = 0; j * nr < n_in; j++) {
       float *tile = out + j * ld * FL_KC + (o - nest->first - k0) * ld;
-      ops->transpose(tile, ld, tmp + j * nr * nr + lane, nr,
+      ops->transpose(tile, ld, from + j * nr * nr, nr,
                      n_in - j * nr < nr ? n_in - j * nr : nr, lanes);
     }
     o += lanes;

@@ -60,17 +60,39 @@ static inline const uint8_t *fl_borrowed_row(const fl_panels *w, size_t o) {
 }
 float fl_borrowed_value(const fl_panels *w, size_t o, size_t k);
 
-/* Asks memory for part `share` of `shares` of inputs [k0, k0 + n) of a panel; of borrowed ones for
- * nothing. */
+/* Asks memory for the line at p, into the first-level cache or the second. A function that only
+ * asks has no effect in a compiler's eyes, which drops its calls; the asm is one. */
+static inline void fl_ask(const uint8_t *p, bool first_level) {
+  if (first_level) __builtin_prefetch(p, 0, 3);
+  else __builtin_prefetch(p, 0, 2);
+  __asm__ volatile("" : : "r"(p));
+}
+
+/* Where inputs [k0, k0 + n) of a packed panel lie, and how many lines they are. */
+static inline const uint8_t *fl_panel_lines(const fl_panels *w, size_t panel, size_t k0, size_t n,
+                                            size_t *lines) {
+  if (n > w->n_in - k0) n = w->n_in - k0;
+  *lines = n / w->form->block * w->form->bytes * w->nr / FL_ALIGN;
+  return fl_panel_base(w, panel) + k0 / w->form->block * w->form->bytes * w->nr;
+}
+
+/* Asks memory for part `share` of `shares` of inputs [k0, k0 + n) of a panel, into the second-level
+ * cache; of borrowed ones for nothing. */
 static inline void fl_panel_ahead(const fl_panels *w, size_t panel, size_t k0, size_t n,
                                   size_t share, size_t shares) {
   if (!w->data) return;
-  if (n > w->n_in - k0) n = w->n_in - k0;
-  const size_t first = k0 / w->form->block * w->form->bytes * w->nr;
-  const size_t lines = n / w->form->block * w->form->bytes * w->nr / FL_ALIGN;
-  const uint8_t *at = fl_panel_base(w, panel) + first;
+  size_t lines;
+  const uint8_t *at = fl_panel_lines(w, panel, k0, n, &lines);
   for (size_t i = lines * share / shares; i < lines * (share + 1) / shares; i++)
-    __builtin_prefetch(at + i * FL_ALIGN, 0, 2);
+    fl_ask(at + i * FL_ALIGN, false);
+}
+
+/* Asks for inputs [k0, k0 + n) of a panel that is read next, into the first-level cache. */
+static inline void fl_panel_soon(const fl_panels *w, size_t panel, size_t k0, size_t n) {
+  if (!w->data || panel >= w->n_panels) return;
+  size_t lines;
+  const uint8_t *at = fl_panel_lines(w, panel, k0, n, &lines);
+  for (size_t i = 0; i < lines; i++) fl_ask(at + i * FL_ALIGN, true);
 }
 
 /* One value, in plain C. */

@@ -1,0 +1,28 @@
+/* bench_turns.c - work and the machine's own peak in turns. */
+#include <stdlib.h>
+
+#include "commands/bench.h"
+
+void bench_turn(bench_turns *t, double ours) {
+  t->ours += ours;
+  t->peak += fl_meter_run(t->meter, ours, &t->amount);
+}
+
+void bench_turns_end(bench_turns *t, double amount) {
+  if (t->n < BENCH_REPS_MAX && t->ours > 0 && t->peak > 0)
+    t->share[t->n++] = amount / t->ours / (t->amount / t->peak);
+  if (t->best <= 0 || t->ours < t->best) t->best = t->ours;
+  t->ours = t->peak = t->amount = 0;
+}
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double bench_median(double *x, size_t n) {
+  qsort(x, n, sizeof *x, by_value);
+  return n ? x[n / 2] : 0;
+}
+
+double bench_turns_share(bench_turns *t) { return bench_median(t->share, t->n); }
