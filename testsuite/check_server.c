@@ -363,6 +363,30 @@ START_TEST(connections) {
 }
 END_TEST
 
+/* All at once on one connection: the hundredth reply is the last, and says so. */
+START_TEST(a_hundred_replies) {
+  static const char one[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  fl_buf b = { 0 }, all = { 0 };
+  size_t replies = 0;
+  defaults();
+  up();
+  const int fd = dial();
+  for (int i = 0; i < 100; i++) fl_buf_puts(&all, one);
+  put(fd, all.data, all.len);
+  ck_assert(get(fd, &b, NULL));
+  close(fd);
+  const char *last = b.data;
+  for (const char *at = b.data; (at = strstr(at, "HTTP/1.1 200")) != NULL; at++, replies++) last = at;
+  ck_assert_uint_eq(replies, 100);
+  const char *said = strcasestr(b.data, "connection: close");
+  ck_assert_ptr_nonnull(said);
+  ck_assert(said > last);
+  down(5);
+  fl_buf_release(&b);
+  fl_buf_release(&all);
+}
+END_TEST
+
 /* At the stop a running stream ends with a frame that says so, and new requests find nobody. */
 START_TEST(stops_in_the_middle) {
   fl_buf b = { 0 };
@@ -416,6 +440,7 @@ Suite *suite_server(void) {
   tcase_add_test(t, vanished);
   tcase_add_test(t, crowd);
   tcase_add_test(t, connections);
+  tcase_add_test(t, a_hundred_replies);
   tcase_add_test(t, stops_in_the_middle);
   tcase_add_test(t, refuses_to_start);
   suite_add_tcase(s, t);

@@ -153,6 +153,10 @@ void *fl_arena_take(fl_arena *a, size_t n, size_t size) {
   return p;
 }
 
+void fl_arena_touch(fl_arena *a) {
+  memset(a->base, 0, a->cap);
+}
+
 void fl_arena_forget(fl_arena *a, size_t from) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   const uintptr_t base = (uintptr_t)a->base, end = (base + a->cap) / page * page;

@@ -13,6 +13,7 @@ struct fl_conn {
   fl_conn *next, *prev;
   int fd;
   bool surplus;
+  size_t replies;  /* its thread's */
   double deadline; /* monotonic seconds; INFINITY: none */
 };
 
@@ -133,6 +134,10 @@ void fl_conns_shut_all(fl_conns *c) {
 
 int fl_conn_fd(const fl_conn *n) {
   return n != NULL ? n->fd : -1;
+}
+
+size_t fl_conn_count(fl_conn *n) {
+  return n != NULL ? ++n->replies : 0;
 }
 
 bool fl_conn_surplus(const fl_conn *n) {

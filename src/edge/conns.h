@@ -25,6 +25,7 @@ void fl_conns_remove(fl_conns *c, fl_conn *conn);
 void fl_conns_phase(fl_conns *c, fl_conn *conn, double seconds_s);
 void fl_conns_shut_all(fl_conns *c);
 int fl_conn_fd(const fl_conn *conn);
+size_t fl_conn_count(fl_conn *conn); /* one more reply on it; how many by now. Its thread */
 bool fl_conn_surplus(const fl_conn *conn); /* true for NULL */
 
 #endif

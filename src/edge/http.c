@@ -23,6 +23,7 @@
 
 enum {
   SPARE_CONNS = 32,        /* beyond the limit, to be told so */
+  CONN_REPLIES = 100,      /* on a connection */
   SWALLOW = 64 << 20,      /* bytes of a refused body, beyond those allowed */
   THREAD_STACK = 1 << 20,
   STREAM_BLOCK = 16384,
@@ -77,7 +78,10 @@ static void add_headers(struct MHD_Response *r, const exchange *x) {
                             "Content-Type, X-Conversation-Id");
     MHD_add_response_header(r, "Access-Control-Max-Age", "600");
   }
-  if (say->close || atomic_load(&x->s->edge.stopping))
+  /* The C library keeps freed blocks for each thread, of all the sizes that it ever had: a thread
+   * that goes now and then gives them back. */
+  const bool last = fl_conn_count(x->conn) >= CONN_REPLIES;
+  if (last || say->close || atomic_load(&x->s->edge.stopping))
     MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 

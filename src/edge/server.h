@@ -3,7 +3,8 @@
  *
  * One thread a connection, so that waiting for the engine, for a slow reader or for a client that
  * went away is plain waiting and hinders nobody; how many there may be is bounded. The phases of a
- * connection have deadlines, watched by one more thread (conns.h).
+ * connection have deadlines, watched by one more thread (conns.h). A connection is closed after a
+ * hundred replies, the last of which says so.
  */
 #ifndef FL_EDGE_SERVER_H
 #define FL_EDGE_SERVER_H

@@ -194,6 +194,7 @@ int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_o
                    "or --checkpoint",
                    opt->max_rows, n_bytes >> 20);
   }
+  if (opt->touch) fl_arena_touch(&p->arena);
   carve(p);
   *out = p;
   return FL_OK;

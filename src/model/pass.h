@@ -37,6 +37,7 @@ typedef struct fl_pass_options {
   size_t max_out_rows; /* rows in one fl_pass_logits or fl_pass_loss call; 0: max_spans */
   size_t max_prefix;   /* record only: longest prefix of a span in rows */
   bool record, checkpoint;
+  bool touch;          /* its memory is taken at birth, not by the first pass that is so large */
   /* Called when a layer is through, in a forward as in a backward: loose parts' rows of it, and
    * where their gradient goes, are not touched until another call comes to it. May be NULL. */
   void (*layer_done)(void *ctx, size_t layer);

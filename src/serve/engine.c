@@ -101,8 +101,19 @@ static void follow(fl_engine *e) {
   pthread_mutex_unlock(&e->box->mu);
 }
 
+/* Pages that only the busiest moment needed are not kept for ever. */
+static void trim(fl_engine *e) {
+  static const double every_s = 10;
+  const double now = fl_now_s();
+  if (now - e->trimmed < every_s) return;
+  fl_kv_pool_trim(e->pool);
+  fl_kv_pool_trim(e->embed_pool);
+  e->trimmed = now;
+}
+
 static void publish(fl_engine *e) {
   if (e->spill != NULL) fl_spill_collect(e->spill);
+  trim(e);
   const size_t bytes = fl_kv_pool_bytes(e->pool) + fl_kv_pool_bytes(e->embed_pool);
   const fl_spill_stats sp = e->spill != NULL ? fl_spill_stats_of(e->spill) : (fl_spill_stats){ 0 };
   pthread_mutex_lock(&e->box->mu);
@@ -207,7 +218,7 @@ static int make_pass(fl_engine *e, fl_err *err) {
   const fl_kernels *kern = fl_model_kernels(e->model);
   e->out_rows = e->opt.n_slots + FL_DRAFT_ROWS;
   const fl_pass_options o = { .max_rows = FL_STEP_ROWS, .max_spans = e->opt.n_slots + 1,
-                              .max_out_rows = e->out_rows };
+                              .max_out_rows = e->out_rows, .touch = true };
   int rc = fl_pass_new(&e->pass, e->model, e->team, &o, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&e->pool, hp, kern, e->opt.kv, (size_t)e->opt.max_bytes, err);

@@ -138,6 +138,7 @@ struct fl_engine {
   fl_slots slots;
   fl_spill *spill;
   fl_cost cost;
+  double trimmed;          /* clock of the last time that free pages were given back */
   double row_s;            /* smoothed seconds of a row in a slice of prefill */
   size_t turn;             /* rotates the order of prompts */
   fl_job *active[FL_SERVE_SLOTS];

@@ -9,9 +9,10 @@ changes nothing: first come, first served, so a request that was taken has fewer
 it, and what overtakes it is only what comes and goes while its own answer is made. --patience is
 for all together: seconds in which nobody gets an answer.
 Beside them: readers that take a stream slowly, connections that stay half open, clients that vanish
-in the middle. Memory is looked at all along: in a run of two minutes or more, what it grows by after
-the first minute must stay under a sixteenth. With --stop the server gets a SIGTERM under this load at the end, and then
-a reply may also be 503 or a refused connection, but nothing may hang.
+in the middle. Memory is looked at all along: in a run of two minutes or more, what its peak grows by
+after the first minute must stay under a sixteenth; in one of four or more, the last minute's median
+must not be over the second's by a sixty-fourth. With --stop the server gets a SIGTERM under this load
+at the end, and then a reply may also be 503 or a refused connection, but nothing may hang.
 """
 import argparse
 import asyncio
@@ -19,6 +20,7 @@ import json
 import os
 import random
 import signal
+import statistics
 import sys
 import time
 import urllib.parse
@@ -209,6 +211,10 @@ def main():
     base, peak = settled[0], max(settled)
     if a.seconds >= 120 and peak > base * 17 / 16:
         tally.fault(f"memory grew from {base} to {peak} KiB")
+    second = [s for t, s in sizes if 60 < t <= 120]
+    last = [s for t, s in sizes if t > a.seconds - 60]
+    if a.seconds >= 240 and statistics.median(last) > statistics.median(second) * 65 / 64:
+        tally.fault(f"memory grows: {statistics.median(second)} to {statistics.median(last)} KiB")
     print(json.dumps({"seconds": round(took, 1), "status": tally.status,
                       "longest_s": round(tally.longest, 1), "overtaken": tally.overtaken,
                       "resident_kib": base, "peak_kib": peak,
