@@ -376,7 +376,10 @@ START_TEST(a_hundred_replies) {
   ck_assert(get(fd, &b, NULL));
   close(fd);
   const char *last = b.data;
-  for (const char *at = b.data; (at = strstr(at, "HTTP/1.1 200")) != NULL; at++, replies++) last = at;
+  for (const char *at = b.data; (at = strstr(at, "HTTP/1.1 200")) != NULL; at++) {
+    last = at;
+    replies++;
+  }
   ck_assert_uint_eq(replies, 100);
   const char *said = strcasestr(b.data, "connection: close");
   ck_assert_ptr_nonnull(said);

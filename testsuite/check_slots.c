@@ -23,7 +23,7 @@ static void setup_with(size_t n, size_t pages) {
   ck_assert_msg(fl_slots_init(&slots, n, pool, pages * page_bytes, &prefixes, NULL, &err) == FL_OK,
                 "%s", err.text);
   ck_assert_uint_eq(slots.max_pages, pages);
-  ck_assert_int_eq(fl_prefix_make(&bare, &prefixes, NULL, &none, &err), FL_OK);
+  ck_assert_int_eq(fl_prefix_make(&bare, &prefixes, NULL, &none, NULL, &err), FL_OK);
 }
 
 static void teardown(void) {
@@ -233,10 +233,27 @@ START_TEST(test_random_course) {
 }
 END_TEST
 
+/* What takes memory elsewhere counts: a slot that just fits does not beside it. */
+START_TEST(test_memory_elsewhere) {
+  int32_t a[100];
+  fl_slot *s = NULL;
+  setup_with(2, 5);
+  ids_of(a, 100, 100, 100, 0);
+  slots.elsewhere = page_bytes + 1; /* two of the five pages; rows and one spare need four */
+  ck_assert_int_eq(open_slot(&s, a, 92, 4, "a"), FL_EFULL);
+  slots.elsewhere = page_bytes;
+  ck_assert_int_eq(open_slot(&s, a, 92, 4, "a"), FL_OK);
+  slots.elsewhere = 0;
+  fl_slots_close(&slots, s);
+  teardown();
+}
+END_TEST
+
 Suite *suite_slots(void) {
   Suite *s = suite_create("slots");
   TCase *t = tcase_create("core");
   tcase_set_timeout(t, 60);
+  tcase_add_test(t, test_memory_elsewhere);
   tcase_add_test(t, test_goes_on);
   tcase_add_test(t, test_forks);
   tcase_add_test(t, test_owners);

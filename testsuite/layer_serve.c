@@ -3,6 +3,7 @@
 
 Suite *suite_deliver(void);
 Suite *suite_engine(void);
+Suite *suite_engine_disk(void);
 Suite *suite_engine_docs(void);
 Suite *suite_engine_load(void);
 Suite *suite_render(void);
@@ -13,6 +14,6 @@ Suite *suite_spill(void);
 int main(void) {
   static suite_fn *const fns[] = { suite_speculate, suite_deliver, suite_render,
                                    suite_spill,     suite_slots,   suite_engine,
-                                   suite_engine_docs, suite_engine_load };
+                                   suite_engine_docs, suite_engine_load, suite_engine_disk };
   return suite_main(fns, sizeof fns / sizeof fns[0]);
 }

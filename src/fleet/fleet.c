@@ -13,16 +13,6 @@
 #include "fleet/texts.h"
 #include "fleet/trainer.h"
 
-static void cache_release(fl_fleet *f) {
-  for (size_t i = 0; i < f->n_cache; i++) {
-    fl_cartridge_release(&f->cache[i].cart);
-    fl_free(f->cache[i].file);
-  }
-  fl_free(f->cache);
-  f->cache = NULL;
-  f->n_cache = 0;
-}
-
 void fl_fleet_leave_nothing(const char *dir, fl_lock *lock, const char *made) {
   static const char *const name[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE, FL_LOCK_FILE,
                                       FL_MANIFEST_FILE };
@@ -42,7 +32,7 @@ void fl_fleet_leave_nothing(const char *dir, fl_lock *lock, const char *made) {
 
 void fl_fleet_close(fl_fleet *f) {
   if (f == NULL) return;
-  cache_release(f);
+  fl_cache_release(f);
   fl_index_free(f->index);
   fl_given_close(f->given);
   fl_pass_free(f->pass);
@@ -143,7 +133,7 @@ int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {
   if (f->m.n_members == 0) return fl_texts_read(f->texts, f->source_of[i], out, err);
   int rc = FL_OK;
   for (size_t k = 0; rc == FL_OK && k < f->m.n_members; k++) {
-    if (k > 0) fl_buf_puts(out, "\n\n"); /* the members, an empty line between them */
+    if (k > 0) fl_buf_puts(out, FL_MEMBERS_BETWEEN);
     rc = fl_texts_read(f->texts, f->source_of[k], out, err);
   }
   return rc;
@@ -161,9 +151,8 @@ static const fl_source_doc *find_source(const fl_source_list *l, const char *nam
   return NULL;
 }
 
-/* Appends the text of the document `name` from the list, else from its file. */
-static int text_by_name(const char *name, const char *hash, const fl_source_list *sources,
-                        fl_buf *own, fl_err *err) {
+int fl_text_by_name(const char *name, const char *hash, const fl_source_list *sources, fl_buf *own,
+                    fl_err *err) {
   fl_source_list l = { 0 };
   const fl_source_doc *d = find_source(sources, name);
   int rc = FL_OK;
@@ -182,11 +171,11 @@ int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sourc
                         fl_err *err) {
   if (sources == NULL && f->texts != NULL) return fl_fleet_text(f, i, own, err);
   if (f->m.n_members == 0)
-    return text_by_name(f->m.doc[i].name, f->m.doc[i].hash, sources, own, err);
+    return fl_text_by_name(f->m.doc[i].name, f->m.doc[i].hash, sources, own, err);
   int rc = FL_OK;
   for (size_t k = 0; rc == FL_OK && k < f->m.n_members; k++) {
-    if (k > 0) fl_buf_puts(own, "\n\n");
-    rc = text_by_name(f->m.member[k].name, f->m.member[k].hash, sources, own, err);
+    if (k > 0) fl_buf_puts(own, FL_MEMBERS_BETWEEN);
+    rc = fl_text_by_name(f->m.member[k].name, f->m.member[k].hash, sources, own, err);
   }
   return rc;
 }
@@ -200,10 +189,9 @@ void fl_fleet_provenance(const fl_fleet *f, const fl_mdoc *d, uint64_t gen, fl_p
                           .steps = d->steps, .generation = gen, .seed = f->opts.seed };
 }
 
-static int check_file(const fl_fleet *f, const fl_mdoc *d, const fl_provenance *prov,
+static int check_file(const fl_mdoc *d, const char *model_hash, const fl_provenance *prov,
                       const fl_cartridge *c, const char *path, fl_err *err) {
-  if (prov->model_hash != NULL && f->m.model_hash != NULL &&
-      strcmp(prov->model_hash, f->m.model_hash) != 0)
+  if (prov->model_hash != NULL && model_hash != NULL && strcmp(prov->model_hash, model_hash) != 0)
     return fl_fail(err, FL_EINPUT, "%s: made for another model; restore it or train with --redo %s",
                    path, d->name);
   if (prov->doc_hash != NULL && d->hash != NULL && strcmp(prov->doc_hash, d->hash) != 0)
@@ -220,21 +208,21 @@ static int check_file(const fl_fleet *f, const fl_mdoc *d, const fl_provenance *
   return FL_OK;
 }
 
-int fl_fleet_read_cartridge(const fl_fleet *f, size_t i, fl_cartridge *out, fl_err *err) {
-  const fl_mdoc *d = &f->m.doc[i];
+int fl_mdoc_read_cartridge(const fl_mdoc *d, const char *dir, const char *model_hash,
+                           const fl_hparams *hp, fl_cartridge *out, fl_err *err) {
   fl_cartridge c = { 0 };
   fl_provenance prov = { 0 };
   if (!d->born)
     return fl_fail(err, FL_ENOENT, "%s: has no cartridge yet; train with --resume", d->name);
-  char *path = fl_fs_join(f->dir, d->cart_file);
+  char *path = fl_fs_join(dir, d->cart_file);
   if (path == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", d->name);
   fl_err why = { 0 };
-  int rc = fl_cartridge_read(&c, &prov, path, fl_model_hparams(f->model), &why);
+  int rc = fl_cartridge_read(&c, &prov, path, hp, &why);
   if (rc == FL_EINPUT)
     fl_fail(err, rc, "%s, or train with --redo %s", why.text, d->name);
   else if (rc != FL_OK && err != NULL)
     *err = why;
-  if (rc == FL_OK) rc = check_file(f, d, &prov, &c, path, err);
+  if (rc == FL_OK) rc = check_file(d, model_hash, &prov, &c, path, err);
   if (rc == FL_OK) {
     c.steps = d->steps; /* files by other programs carry no steps */
     *out = c;
@@ -246,83 +234,9 @@ int fl_fleet_read_cartridge(const fl_fleet *f, size_t i, fl_cartridge *out, fl_e
   return rc;
 }
 
-/* --- the cache for answers --- */
-
-static fl_cached *cache_find(fl_fleet *f, const char *file) {
-  for (size_t i = 0; i < f->n_cache; i++)
-    if (f->cache[i].file != NULL && strcmp(f->cache[i].file, file) == 0) return &f->cache[i];
-  return NULL;
-}
-
-static int cache_init(fl_fleet *f, fl_err *err) {
-  if (f->cache != NULL) return FL_OK;
-  size_t n = f->opts.budget > FL_CACHE_MIN ? f->opts.budget : FL_CACHE_MIN;
-  f->cache = fl_calloc(n, sizeof *f->cache);
-  if (f->cache == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", f->dir);
-  f->n_cache = n;
-  return FL_OK;
-}
-
-static fl_cached *cache_oldest(fl_fleet *f) {
-  fl_cached *best = &f->cache[0];
-  for (size_t i = 1; i < f->n_cache; i++)
-    if (f->cache[i].used < best->used) best = &f->cache[i];
-  fl_cartridge_release(&best->cart);
-  fl_free(best->file);
-  *best = (fl_cached){ 0 };
-  return best;
-}
-
-/* A document keeps its place in the listing as long as the set of documents does; where a reload
- * moved it, `name` finds it again. */
-static int read_retrying(fl_fleet *f, size_t i, fl_cartridge *out, char **file, fl_err *err) {
-  int rc = FL_ENOENT;
-  bool changed = true;
-  for (int attempt = 0; rc == FL_ENOENT && changed && attempt < 8; attempt++) {
-    fl_err why = { 0 };
-    const char *name = f->m.doc[i].name; /* stays valid over a reload */
-    rc = fl_fleet_read_cartridge(f, i, out, &why);
-    changed = false;
-    if (rc == FL_ENOENT && f->read_only && fl_fleet_reload(f, &changed, NULL) != FL_OK)
-      changed = false;
-    if (changed && !fl_manifest_find(&f->m, name, &i)) changed = false;
-    if (rc != FL_OK && !changed && err != NULL) *err = why;
-  }
-  if (rc == FL_OK && !fl_set_string(file, f->m.doc[i].cart_file)) {
-    fl_cartridge_release(out);
-    rc = fl_fail(err, FL_ENOMEM, "%s: not enough memory", f->dir);
-  }
-  return rc;
-}
-
-int fl_fleet_cartridge(fl_fleet *f, size_t i, const fl_cartridge **out, fl_err *err) {
-  const fl_cartridge *own = f->trainer != NULL ? fl_trainer_cartridge(f->trainer, i) : NULL;
-  if (own != NULL) {
-    *out = own;
-    return FL_OK;
-  }
-  int rc = cache_init(f, err);
-  if (rc != FL_OK) return rc;
-  fl_cached *c = cache_find(f, f->m.doc[i].cart_file);
-  if (c == NULL) {
-    c = cache_oldest(f);
-    rc = read_retrying(f, i, &c->cart, &c->file, err);
-    if (rc != FL_OK) return rc;
-  }
-  c->used = ++f->clock;
-  *out = &c->cart;
-  return FL_OK;
-}
-
-int fl_fleet_compose(fl_fleet *f, fl_seq *seq, const size_t *docs, size_t n, fl_err *err) {
-  int rc = FL_OK;
-  for (size_t i = 0; rc == FL_OK && i < n; i++) {
-    const fl_cartridge *c = NULL;
-    if (docs[i] >= f->m.n) return fl_fail(err, FL_ENOENT, "%s: no document %zu", f->dir, docs[i]);
-    rc = fl_fleet_cartridge(f, docs[i], &c, err);
-    if (rc == FL_OK) rc = fl_compose(seq, &c, 1, f->opts.positions, err);
-  }
-  return rc;
+int fl_fleet_read_cartridge(const fl_fleet *f, size_t i, fl_cartridge *out, fl_err *err) {
+  return fl_mdoc_read_cartridge(&f->m.doc[i], f->dir, f->m.model_hash, fl_model_hparams(f->model),
+                                out, err);
 }
 
 /* --- following a trainer --- */

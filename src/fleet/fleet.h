@@ -155,16 +155,21 @@ uint64_t fl_fleet_generation(const fl_fleet *f);
 const char *fl_fleet_dir(const fl_fleet *f);
 fl_events *fl_fleet_events(fl_fleet *f);
 fl_model *fl_fleet_model(const fl_fleet *f);
-/* Read-only fleets: takes over what a trainer has committed since, its manifest in `now`, which is
- * used up; *changed tells. Positions of documents may change then, their ids do not. Strings from
- * listings stay valid. */
+/* Read-only fleets: takes over what a trainer has committed since, its manifest in `now` and that
+ * one's index, which are used up; *changed tells. Without an index (NULL) it is read when it is
+ * first needed. Positions of documents may change then, their ids do not. Strings from listings
+ * stay valid. */
 struct fl_manifest;
-int fl_fleet_follow(fl_fleet *f, struct fl_manifest *now, bool *changed, fl_err *err);
+struct fl_index;
+int fl_fleet_follow(fl_fleet *f, struct fl_manifest *now, struct fl_index *index, bool *changed,
+                    fl_err *err);
 /* Appends the text of document i, read from its name again: FL_ENOENT when the file is gone,
  * FL_EINPUT when it changed since the training. */
 int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
 
-/* Retrieval. Scores are cosines after centring. */
+/* Retrieval. Scores are cosines after centring. The index is read when it is first needed, or now:
+ * FL_ENOENT when the fleet has none. */
+int fl_fleet_load_index(fl_fleet *f, fl_err *err);
 typedef struct fl_rag_options {
   size_t docs, chunks;   /* documents at most; pieces considered */
   double floor;          /* documents whose best piece scores under it are dropped; -1: none */

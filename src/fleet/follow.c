@@ -1,13 +1,22 @@
 /* follow.c - what a server needs of a fleet that is open for reading: following the trainer's
  * commits, and the documents' texts for drafts. */
+#include "fleet/retrieval.h"
 #include "fleet/state.h"
 
-int fl_fleet_follow(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err) {
-  if (!f->read_only) {
+int fl_fleet_follow(fl_fleet *f, fl_manifest *now, fl_index *index, bool *changed, fl_err *err) {
+  int rc = FL_OK;
+  if (f->read_only) {
+    rc = fl_fleet_take(f, now, changed, err);
+  } else {
     fl_manifest_release(now);
-    return fl_fail(err, FL_EUSAGE, "%s: opened for writing; there is nobody to follow", f->dir);
+    rc = fl_fail(err, FL_EUSAGE, "%s: opened for writing; there is nobody to follow", f->dir);
   }
-  return fl_fleet_take(f, now, changed, err);
+  if (rc == FL_OK && f->index == NULL) {
+    f->index = index;
+    index = NULL;
+  }
+  fl_index_free(index);
+  return rc;
 }
 
 int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {

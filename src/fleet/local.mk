@@ -4,7 +4,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/answer.h \
 	src/fleet/ask.c \
 	src/fleet/birth.c \
-	src/fleet/chat.c \
+	src/fleet/cache.c src/fleet/chat.c \
 	src/fleet/commit.c src/fleet/commit.h \
 	src/fleet/control.c src/fleet/control.h \
 	src/fleet/conv_json.c src/fleet/conv_json.h \
@@ -28,6 +28,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/rotate.c src/fleet/rotate.h \
 	src/fleet/round.c \
 	src/fleet/state.h \
+	src/fleet/supply.c src/fleet/supply.h \
 	src/fleet/texts.c src/fleet/texts.h \
 	src/fleet/together.c src/fleet/together.h \
 	src/fleet/train_control.c \

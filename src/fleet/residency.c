@@ -214,16 +214,16 @@ void fl_residency_saved(fl_residency *r) {
 
 /* --- sizes --- */
 
-static uint64_t row_bytes(const fl_hparams *hp) {
+uint64_t fl_rows_bytes(const fl_hparams *hp, uint64_t rows) {
   uint64_t n = 0;
   for (size_t l = 0; l < hp->n_layers; l++)
     if (hp->layer[l].kv_from == (int32_t)l)
       n += (uint64_t)hp->layer[l].kv_heads * hp->layer[l].head_dim * 2 * sizeof(float);
-  return n;
+  return n * rows;
 }
 
 uint64_t fl_resident_bytes(const fl_hparams *hp, uint64_t rows) {
-  return row_bytes(hp) * rows * 4; /* rows, two moments, gradient */
+  return fl_rows_bytes(hp, rows) * 4; /* rows, two moments, gradient */
 }
 
 uint64_t fl_residency_bytes(const fl_residency *r, const fl_hparams *hp) {

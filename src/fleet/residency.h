@@ -82,7 +82,8 @@ int fl_residency_name(fl_residency *r, fl_fleet *f, fl_err *err);
 /* The commit went through. */
 void fl_residency_saved(fl_residency *r);
 
-/* Bytes in memory of one document's rows, moments and gradient. */
+/* Bytes in memory of a cartridge's rows; of one document's rows, moments and gradient. */
+uint64_t fl_rows_bytes(const fl_hparams *hp, uint64_t rows);
 uint64_t fl_resident_bytes(const fl_hparams *hp, uint64_t rows);
 uint64_t fl_residency_bytes(const fl_residency *r, const fl_hparams *hp);
 /* The counters that rotate.h decides by; out [m.n]. */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/state.h"
+#include "fleet/supply.h"
 
 static int embed_ids(fl_ids *out, const fl_fleet *f, const char *text, size_t len, fl_err *err) {
   fl_buf b = { 0 };
@@ -137,15 +138,15 @@ void fl_index_forget(fl_fleet *f) {
 
 /* --- asking --- */
 
-static int read_index(fl_fleet *f, fl_err *err) {
-  if (f->m.index_file == NULL)
-    return fl_fail(err, FL_ENOENT, "%s: no retrieval index; build it with flotilla index", f->dir);
+int fl_manifest_read_index(fl_index **out, const fl_manifest *m, const char *dir, size_t dim,
+                           fl_err *err) {
+  if (m->index_file == NULL)
+    return fl_fail(err, FL_ENOENT, "%s: no retrieval index; build it with flotilla index", dir);
   bool own = false;
-  fl_index_meta meta = { f->m.model_hash, (size_t)f->m.embed_chunk };
-  char *path = fl_fs_join(f->dir, f->m.index_file);
-  if (path == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", f->dir);
-  int rc = fl_index_read(&f->index, &own, path, f->m.n, fl_model_hparams(f->model)->d_model, &meta,
-                         err);
+  fl_index_meta meta = { m->model_hash, (size_t)m->embed_chunk };
+  char *path = fl_fs_join(dir, m->index_file);
+  if (path == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", dir);
+  int rc = fl_index_read(out, &own, path, m->n, dim, &meta, err);
   if (rc == FL_OK && !own)
     fl_warn("%s: made by another program or for another model; its scores mean less until it is "
             "rebuilt with flotilla index", path);
@@ -154,13 +155,14 @@ static int read_index(fl_fleet *f, fl_err *err) {
 }
 
 /* While a trainer works in the folder, a file may go between reading the manifest and opening. */
-static int load_index(fl_fleet *f, fl_err *err) {
+int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
   if (f->index != NULL) return FL_OK;
   int rc = FL_ENOENT;
   bool changed = true;
   for (int attempt = 0; rc == FL_ENOENT && changed && attempt < 8; attempt++) {
     fl_err why = { 0 };
-    rc = read_index(f, &why);
+    rc = fl_manifest_read_index(&f->index, &f->m, f->dir, fl_model_hparams(f->model)->d_model,
+                                &why);
     changed = false;
     if (rc == FL_ENOENT && f->read_only && fl_fleet_reload(f, &changed, NULL) != FL_OK)
       changed = false;
@@ -210,7 +212,7 @@ static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_o
 
 int fl_fleet_retrieve_by(fl_fleet *f, float *vector, const fl_rag_options *o, fl_hits *out,
                          fl_err *err) {
-  int rc = load_index(f, err);
+  int rc = fl_fleet_load_index(f, err);
   if (rc != FL_OK) return rc;
   fl_index_centre(f->index, vector);
   return fl_index_search(f->index, vector, f->m.n, o, out, err);
@@ -220,7 +222,7 @@ int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_o
                       fl_hits *out, fl_err *err) {
   double began = fl_now_s();
   if (f->model == NULL) return fl_fail(err, FL_EUSAGE, "%s: opened without a model", f->dir);
-  int rc = load_index(f, err);
+  int rc = fl_fleet_load_index(f, err);
   if (rc != FL_OK) return rc;
   float *v = fl_calloc(f->index->dim, sizeof *v);
   if (v == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory to search");

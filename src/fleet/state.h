@@ -75,6 +75,16 @@ int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
 int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sources, fl_buf *own,
                         fl_err *err);
 
+/* Stands between the texts of a merged fleet's members: an empty line. */
+#define FL_MEMBERS_BETWEEN "\n\n"
+/* Appends the text of the document `name` from the list, which may be NULL, else from its file. */
+int fl_text_by_name(const char *name, const char *hash, const fl_source_list *sources, fl_buf *own,
+                    fl_err *err);
+
+/* cache.c */
+void fl_cache_release(fl_fleet *f);
+bool fl_cache_has(const fl_fleet *f, size_t i); /* the cartridge of document i */
+
 /* Read-only fleets: takes the manifest on disk when it differs from ours. *changed tells. */
 int fl_fleet_reload(fl_fleet *f, bool *changed, fl_err *err);
 /* The same with one that was read already, which is used up. */
@@ -85,7 +95,10 @@ int fl_fleet_cartridge(fl_fleet *f, size_t i, const fl_cartridge **out, fl_err *
 
 /* What is written into a document's files. Strings are borrowed. */
 void fl_fleet_provenance(const fl_fleet *f, const fl_mdoc *d, uint64_t gen, fl_provenance *out);
-/* Reads document i's cartridge file and checks it against the manifest. */
+/* Reads a document's cartridge file and checks it against the manifest. hp NULL: not against the
+ * model. */
+int fl_mdoc_read_cartridge(const fl_mdoc *d, const char *dir, const char *model_hash,
+                           const fl_hparams *hp, fl_cartridge *out, fl_err *err);
 int fl_fleet_read_cartridge(const fl_fleet *f, size_t i, fl_cartridge *out, fl_err *err);
 
 /* Commits what `c` wrote together with the manifest, and logs it. */

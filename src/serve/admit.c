@@ -11,24 +11,28 @@ static const double admit_s = 0.02; /* between two steps, unless one job alone t
 
 /* --- which documents --- */
 
+static int make_prefix(fl_engine *e, fl_job *j, fl_prefix **x, bool *waits, fl_err *err) {
+  int rc;
+  if (j->docs.n == 0) return fl_prefix_make(x, &e->prefixes, NULL, &j->docs, NULL, err);
+  do {
+    rc = fl_engine_need(e, j, waits, err);
+    if (rc == FL_OK && !*waits) rc = fl_engine_compose(e, j, x, err);
+  } while (rc == FL_EBUSY);
+  return rc;
+}
+
 /* The prefix of the selection, composed when it is not in memory. The conversation's own rows, of
- * an older generation perhaps, come first. */
-static int take_prefix(fl_engine *e, fl_job *j, fl_err *err) {
+ * an older generation perhaps, come first. *waits: for the disk. */
+static int take_prefix(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   fl_prefix *x = NULL;
-  size_t rows = 0;
   if (j->known_print[0] != '\0') x = fl_prefix_find(&e->prefixes, &j->docs, j->known_print, 0);
   uint64_t generation = e->fleet != NULL ? fl_fleet_generation(e->fleet) : 0;
   if (x == NULL) x = fl_prefix_find(&e->prefixes, &j->docs, NULL, generation);
-  int rc = FL_OK;
-  if (x == NULL) {
-    rc = j->docs.n > 0 ? fl_selection_rows(e->fleet, &j->docs, &rows, err) : FL_OK;
-    if (rc == FL_OK) rc = fl_slots_make_room(&e->slots, rows, NULL, err);
-    if (rc == FL_OK) rc = fl_prefix_make(&x, &e->prefixes, e->fleet, &j->docs, err);
-  }
-  if (rc != FL_OK) return rc;
+  const int rc = x == NULL ? make_prefix(e, j, &x, waits, err) : FL_OK;
+  if (rc != FL_OK || *waits) return rc;
   fl_prefix_hold(&e->prefixes, x);
   j->prefix = x;
-  if (e->opt.speculate && e->fleet != NULL) fl_prefix_read_text(x, e->fleet);
+  fl_engine_need_over(e, j); /* somebody else may have composed it */
   if (j->req.rag == FL_RAG_AUTO && e->fleet != NULL)
     (void)fl_stickies_put(&e->stickies, j->req.key, &j->docs, x->print);
   return FL_OK;
@@ -61,6 +65,8 @@ static int select_docs(fl_engine *e, fl_job *j, fl_err *err) {
     rc = fl_select(&j->docs, &kept, e->fleet, &o, known, q->text, q->len, err);
     if (rc == FL_OK && !kept) rc = trim_selection(e, j, err);
     if (rc == FL_OK && kept) snprintf(j->known_print, sizeof j->known_print, "%s", known->print);
+    /* For those behind it in the queue that go past while it waits for the disk. */
+    if (rc == FL_OK && !kept) (void)fl_stickies_put(&e->stickies, j->req.key, &j->docs, "");
   } else {
     j->docs = j->req.named; /* empty without retrieval */
   }
@@ -76,15 +82,15 @@ static int render(fl_engine *e, fl_job *j, bool behind_rows, const char *scope, 
   return fl_render_ids(&e->renderer, &c, &j->prompt, err);
 }
 
-/* Documents, prefix, prompt. */
-static int prepare(fl_engine *e, fl_job *j, fl_err *err) {
+/* Documents, prefix, prompt. *waits: for the disk. */
+static int prepare(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   int rc = j->selected ? FL_OK : render(e, j, true, NULL, err); /* how long it is, about */
   pthread_mutex_lock(&e->fleet_mu);
   if (rc == FL_OK && !j->selected) rc = select_docs(e, j, err);
   if (rc == FL_ENOENT) rc = FL_EFAIL; /* an index is missing, not what the client named */
-  if (rc == FL_OK) rc = take_prefix(e, j, err);
+  if (rc == FL_OK) rc = take_prefix(e, j, waits, err);
   pthread_mutex_unlock(&e->fleet_mu);
-  if (rc != FL_OK) return rc;
+  if (rc != FL_OK || *waits) return rc;
   char scope[FL_SCOPE_TEXT];
   fl_answers_scope(scope, j->prefix->print, j->req.owner);
   return render(e, j, j->prefix->rows > 0, scope, err);
@@ -158,42 +164,60 @@ void fl_engine_join(fl_engine *e) {
   }
 }
 
-static fl_job *first_queued(fl_engine *e) {
+/* --- the queue --- */
+
+/* The one behind j; of NULL the first. */
+static fl_job *next_queued(fl_engine *e, const fl_job *j) {
   pthread_mutex_lock(&e->box->mu);
-  fl_job *j = e->head;
+  fl_job *next = j != NULL ? j->next : e->head;
   pthread_mutex_unlock(&e->box->mu);
-  return j;
+  return next;
 }
 
-static void leave_queue(fl_engine *e) {
+static void leave_queue(fl_engine *e, const fl_job *j) {
+  fl_job *before = NULL;
   pthread_mutex_lock(&e->box->mu);
-  e->head = e->head->next;
-  if (e->head == NULL) e->tail = NULL;
+  for (fl_job *k = e->head; k != j; k = k->next) before = k;
+  if (before != NULL) before->next = j->next;
+  else e->head = j->next;
+  if (e->tail == j) e->tail = before;
   e->n_queued--;
   pthread_mutex_unlock(&e->box->mu);
 }
 
-/* True when the job left the queue, in one way or another. */
-static bool admit_one(fl_engine *e, fl_job *j) {
+typedef enum outcome { GONE, WAITS, NO_ROOM } outcome; /* GONE: in one way or another */
+
+static outcome admit_one(fl_engine *e, fl_job *j) {
   fl_err err = { 0 };
-  int rc = j->prefix == NULL ? prepare(e, j, &err) : FL_OK;
+  bool waits = false;
+  int rc = j->prefix == NULL ? prepare(e, j, &waits, &err) : FL_OK;
+  if (rc == FL_OK && waits) return WAITS;
   if (rc == FL_OK) rc = open_slot(e, j, &err);
-  if (rc == FL_EBUSY && e->n_jobs > 0) return false;
-  if (rc == FL_EFULL && e->n_jobs > 0) return false; /* others end and make room */
-  leave_queue(e);
+  /* Others end and make room, or what is read for them turns into fewer rows. */
+  const bool others = e->n_jobs > 0 || (e->load.supply != NULL && e->load.job != j);
+  if ((rc == FL_EBUSY || rc == FL_EFULL) && others) return NO_ROOM;
+  leave_queue(e, j);
   if (rc == FL_EFULL) rc = FL_EINPUT; /* not even alone: to try again later would not help */
   if (rc == FL_OK) start(e, j);
   else fl_job_finish(e, j, FL_FINISH_ERROR, NULL, rc, err.text);
-  return true;
+  return GONE;
 }
 
 bool fl_engine_admit(fl_engine *e) {
   const double began = fl_now_s();
-  fl_job *j;
-  while (e->n_jobs < e->slots.n && (j = first_queued(e)) != NULL) {
-    if (!admit_one(e, j)) return false;
+  fl_job *j = NULL, *next;
+  outcome how = GONE;
+  e->held_up = false;
+  /* First who has what was read: it holds memory, and the loader waits for its next load. */
+  if (e->n_jobs < e->slots.n && e->load.there && e->load.job != NULL)
+    how = admit_one(e, e->load.job);
+  next = next_queued(e, NULL);
+  while (how != NO_ROOM && e->n_jobs < e->slots.n && (j = next) != NULL) {
+    next = next_queued(e, j);
+    how = admit_one(e, j);
     /* Retrieval and composition take time, which those in slots wait for. */
-    if (e->n_jobs > 0 && fl_now_s() - began > admit_s) return true;
+    if (how != NO_ROOM && e->n_jobs > 0 && fl_now_s() - began > admit_s) return true;
   }
+  e->held_up = e->n_jobs == 0;
   return false;
 }

@@ -81,18 +81,19 @@ static void log_reload_failure(fl_engine *e, const char *text) {
 }
 
 static void follow(fl_engine *e) {
-  bool changed = false, any = false;
-  fl_err err = { 0 };
-  fl_manifest now = { 0 };
-  if (e->follower == NULL) return;
-  int rc = fl_follower_take(e->follower, &now, &any, &err);
-  if (!any) return;
+  bool changed = false;
+  fl_loaded l = { 0 };
+  if (e->loader == NULL) return;
+  fl_loader_take(e->loader, &l);
+  if (l.supply != NULL) fl_engine_supplied(e, &l);
+  if (!l.any) return;
   pthread_mutex_lock(&e->fleet_mu);
-  if (rc == FL_OK) rc = fl_fleet_follow(e->fleet, &now, &changed, &err);
+  int rc = l.rc;
+  if (rc == FL_OK) rc = fl_fleet_follow(e->fleet, &l.now, l.index, &changed, &l.err);
   uint64_t generation = fl_fleet_generation(e->fleet);
   size_t docs = fl_fleet_n_docs(e->fleet);
   pthread_mutex_unlock(&e->fleet_mu);
-  if (rc != FL_OK) log_reload_failure(e, err.text);
+  if (rc != FL_OK) log_reload_failure(e, l.err.text);
   else e->told = false;
   pthread_mutex_lock(&e->box->mu);
   e->stats.reloads += generation != e->stats.generation;
@@ -128,7 +129,8 @@ static void publish(fl_engine *e) {
 static bool nothing_to_do(const fl_engine *e, bool more) {
   size_t ready = 0;
   if (e->embed != NULL) return false;
-  if (e->n_jobs == 0) return e->head == NULL && !e->stopping;
+  if (e->n_jobs == 0)
+    return !e->stopping && (e->head == NULL || (e->held_up && !e->box->news));
   for (size_t i = 0; i < e->n_jobs; i++) ready += e->active[i]->ready;
   return ready == 0 && !more && !e->box->news;
 }
@@ -230,8 +232,9 @@ static int make_pass(fl_engine *e, fl_err *err) {
                                              e->opt.n_slots);
 }
 
-/* On the spill's thread, or on that which follows the fleet. */
+/* On the spill's thread, or the loader's. */
 static void on_read(void *ctx) { fl_mailbox_wake(ctx); }
+static void on_gone(void *ctx) { fl_mailbox_unref(ctx); }
 
 static int make_state(fl_engine *e, fl_err *err) {
   int rc = fl_renderer_init(&e->renderer, e->model, err);
@@ -264,7 +267,8 @@ static int make_mailbox(fl_engine *e, fl_err *err) {
 
 /* Everything but the fleet, which is the caller's until the engine runs. */
 static void engine_free(fl_engine *e) {
-  fl_follower_stop(e->follower);
+  fl_loader_stop(e->loader);
+  fl_engine_load_release(e);
   fl_slots_release(&e->slots);
   fl_prefixes_release(&e->prefixes);
   fl_spill_close(e->spill);
@@ -290,6 +294,18 @@ static void first_stats(fl_engine *e) {
   e->stats.docs = e->fleet != NULL ? fl_fleet_n_docs(e->fleet) : 0;
 }
 
+static int start_loader(fl_engine *e, fl_err *err) {
+  const fl_loader_options o = { .dir = fl_fleet_dir(e->fleet), .every_s = e->opt.reload_s,
+                                .dim = fl_model_hparams(e->model)->d_model, .ready = on_read,
+                                .gone = on_gone, .ctx = e->box, .reading = e->opt.reading,
+                                .reading_ctx = e->opt.reading_ctx };
+  (void)fl_fleet_load_index(e->fleet, NULL); /* a question that needs it will say why */
+  atomic_fetch_add(&e->box->refs, 1);
+  const int rc = fl_loader_start(&e->loader, &o, err);
+  if (rc != FL_OK) fl_mailbox_unref(e->box);
+  return rc;
+}
+
 int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *team,
                     const fl_engine_options *o, fl_events *log, fl_err *err) {
   fl_engine *e = fl_calloc(1, sizeof *e);
@@ -304,8 +320,7 @@ int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *
   if (rc == FL_OK) rc = make_pass(e, err);
   if (rc == FL_OK) rc = make_state(e, err);
   if (rc == FL_OK) first_stats(e);
-  if (rc == FL_OK && fleet != NULL && o->reload_s > 0)
-    rc = fl_follower_start(&e->follower, fl_fleet_dir(fleet), o->reload_s, on_read, e->box, err);
+  if (rc == FL_OK && fleet != NULL) rc = start_loader(e, err);
   if (rc == FL_OK && pthread_create(&e->thread, NULL, run, e) != 0)
     rc = fl_fail(err, FL_EFAIL, "the system gives no thread for the engine");
   if (rc != FL_OK) {

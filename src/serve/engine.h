@@ -37,7 +37,9 @@ typedef struct fl_engine_options {
   bool speculate;
   const char *spill_dir; /* NULL: slots are not spilled to disk */
   size_t spill_files;
-  double reload_s;       /* how often the fleet's manifest is looked at; 0: never */
+  double reload_s;       /* how often the fleet's manifest is looked at; 0: when a file is gone */
+  void (*reading)(void *ctx); /* for tests, on the thread that reads cartridges; may be NULL */
+  void *reading_ctx;
 } fl_engine_options;
 
 void fl_engine_options_default(fl_engine_options *o);

@@ -1,5 +1,5 @@
-/* engine_state.h - the engine's insides; private to engine.c, job.c, admit.c, recall.c,
- * step.c.
+/* engine_state.h - the engine's insides; private to engine.c, job.c, admit.c, needs.c,
+ * recall.c, step.c.
  *
  * A job's life, and who moves it on:
  *
@@ -7,6 +7,7 @@
  *   ------> QUEUED ------> PREFILL ------------> DECODE ------------> ended (on_end, once)
  *              |              |                     |
  *              |  (READING, while its rows come from a file, before PREFILL: `ready` is false)
+ *              |  (QUEUED it also is while its cartridges are read: needs.c; others go past)
  *              +-- cancelled, refused, failed: fl_job_finish from anywhere --+
  *
  * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a
@@ -23,7 +24,7 @@
 #include "model/sampler.h"
 #include "serve/deliver.h"
 #include "serve/engine.h"
-#include "serve/follow.h"
+#include "serve/loader.h"
 #include "serve/render.h"
 #include "serve/select.h"
 #include "serve/slots.h"
@@ -88,6 +89,7 @@ struct fl_job {
   fl_selection docs;
   char known_print[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
   fl_prefix *prefix;       /* held; NULL: not composed yet */
+  int loads;               /* how often it had something read */
   fl_ids prompt;
   bool ready;              /* its slot has the rows that are to be had */
   size_t done;             /* prompt tokens that have rows */
@@ -105,6 +107,14 @@ struct fl_job {
   int32_t row_token[1 + FL_DRAFT_MAX];
   size_t rows, first_out;  /* of this step: rows, and the first of its logits */
 };
+
+typedef struct fl_load { /* what is read for a job, or was */
+  fl_supply *supply;       /* the loader's until `there`; NULL: none */
+  fl_job *job;             /* NULL: it has gone */
+  bool there;
+  int rc;
+  fl_err err;
+} fl_load;
 
 struct fl_engine {
   fl_engine_options opt;
@@ -140,10 +150,12 @@ struct fl_engine {
   fl_cost cost;
   double trimmed;          /* clock of the last time that free pages were given back */
   double row_s;            /* smoothed seconds of a row in a slice of prefill */
+  fl_loader *loader;       /* NULL without a fleet */
+  fl_load load;
+  bool held_up;            /* nobody in the queue can go on before there is news */
   size_t turn;             /* rotates the order of prompts */
   fl_job *active[FL_SERVE_SLOTS];
   size_t n_jobs;           /* in active; n_active for others to read */
-  fl_follower *follower;   /* NULL: the fleet is not followed */
   bool told;               /* of a fleet that cannot be followed */
 };
 
@@ -163,6 +175,18 @@ void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_stri
 bool fl_engine_admit(fl_engine *e);
 /* Lets jobs go on whose rows have been read. */
 void fl_engine_join(fl_engine *e);
+
+/* needs.c; with the fleet held, but for the last two */
+/* What the job's documents take from the disk: *waits, or fl_engine_compose has all that it needs.
+ * Otherwise the error is the job's; FL_EFULL: there is no room to read it, for now. */
+int fl_engine_need(fl_engine *e, fl_job *j, bool *waits, fl_err *err);
+/* FL_EBUSY: something is missing after all, for a trainer has committed; need it again. FL_EFULL:
+ * no room for the rows, for now. */
+int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err);
+/* The job goes. */
+void fl_engine_need_over(fl_engine *e, const fl_job *j);
+void fl_engine_supplied(fl_engine *e, const fl_loaded *l); /* the loader has ended it */
+void fl_engine_load_release(fl_engine *e); /* once the loader has been stopped */
 
 /* recall.c */
 /* Fills in what the spilled files tell of earlier conversations. */

@@ -235,6 +235,7 @@ static void count_end(fl_engine *e, const fl_job *j, fl_finish how, double in_sl
 void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string, int code,
                    const char *text) {
   const double now = fl_now_s();
+  fl_engine_need_over(e, j);
   remember(e, j, how, stop_string);
   if (j->slot != NULL) fl_slots_close(&e->slots, j->slot);
   fl_prefix_drop(j->prefix);

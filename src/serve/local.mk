@@ -5,7 +5,9 @@ src_libflserve_a_SOURCES = \
 	src/serve/deliver.c src/serve/deliver.h \
 	src/serve/engine.c src/serve/engine.h \
 	src/serve/engine_state.h \
-	src/serve/follow.c src/serve/follow.h src/serve/job.c \
+	src/serve/job.c \
+	src/serve/loader.c src/serve/loader.h \
+	src/serve/needs.c \
 	src/serve/prefix.c src/serve/prefix.h \
 	src/serve/recall.c \
 	src/serve/render.c src/serve/render.h \

@@ -4,13 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 
-enum {
-  TEXT_TOKENS = 32768, /* of all documents of a selection, for drafts; what is longer is not read */
-  PAST_TOKENS = 4096
-};
+enum { PAST_TOKENS = 4096 };
 
 static void prefix_free(fl_prefix *x) {
   if (x == NULL) return;
@@ -92,29 +88,18 @@ static int fingerprint(fl_prefix *x, fl_err *err) {
   return FL_OK;
 }
 
-/* Reading a document may show that the trainer has gone on: the composition is begun again until
- * all its parts are of one generation. */
-static int compose(fl_prefix *x, fl_prefixes *p, fl_fleet *f, fl_err *err) {
-  for (int attempt = 0; attempt < 4; attempt++) {
-    size_t at[FL_PREFIX_DOCS];
-    const uint64_t generation = fl_fleet_generation(f);
-    int rc = FL_OK;
-    for (size_t i = 0; i < x->n_docs; i++)
-      if (!fl_doc_by_id(f, x->doc[i], &at[i]))
-        return fl_fail(err, FL_ENOENT, "document %lu has left the fleet", (unsigned long)x->doc[i]);
-    if (x->n_docs > 0) rc = fl_seq_new(&x->seq, p->pool, err);
-    for (size_t i = 0; rc == FL_OK && i < x->n_docs; i++) {
-      const size_t had = fl_seq_rows(x->seq);
-      rc = fl_fleet_compose(f, x->seq, &at[i], 1, err);
-      x->doc_rows[i] = rc == FL_OK ? fl_seq_rows(x->seq) - had : 0;
-    }
-    x->generation = generation;
-    if (fl_fleet_generation(f) == generation) return rc;
-    if (err != NULL) *err = (fl_err){ 0 };
-    fl_seq_free(x->seq);
-    x->seq = NULL;
+static int compose(fl_prefix *x, fl_prefixes *p, fl_fleet *f, const fl_supply *from, fl_err *err) {
+  int rc = fl_seq_new(&x->seq, p->pool, err);
+  for (size_t i = 0; rc == FL_OK && i < x->n_docs; i++) {
+    const size_t had = fl_seq_rows(x->seq);
+    size_t at;
+    if (!fl_doc_by_id(f, x->doc[i], &at))
+      return fl_fail(err, FL_ENOENT, "document %lu has left the fleet", (unsigned long)x->doc[i]);
+    rc = fl_supply_compose(from, f, x->seq, at, err);
+    x->doc_rows[i] = rc == FL_OK ? fl_seq_rows(x->seq) - had : 0;
   }
-  return fl_fail(err, FL_EBUSY, "the fleet changes faster than it can be read; try again");
+  x->generation = fl_fleet_generation(f);
+  return rc;
 }
 
 static int add_entry(fl_prefixes *p, fl_prefix *x, fl_err *err) {
@@ -130,13 +115,13 @@ static int add_entry(fl_prefixes *p, fl_prefix *x, fl_err *err) {
 }
 
 int fl_prefix_make(fl_prefix **out, fl_prefixes *p, fl_fleet *f, const fl_selection *s,
-                   fl_err *err) {
+                   const fl_supply *from, fl_err *err) {
   fl_prefix *x = fl_calloc(1, sizeof *x);
   if (x == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a composition");
   memcpy(x->doc, s->doc, s->n * sizeof *x->doc);
   x->n_docs = s->n;
   snprintf(x->print, sizeof x->print, "bare");
-  int rc = s->n > 0 ? compose(x, p, f, err) : FL_OK;
+  int rc = s->n > 0 ? compose(x, p, f, from, err) : FL_OK;
   if (rc == FL_OK && x->seq != NULL) {
     x->rows = fl_seq_rows(x->seq);
     rc = fingerprint(x, err);
@@ -182,29 +167,17 @@ bool fl_prefix_evict(fl_prefixes *p, const fl_prefix *keep) {
 
 /* --- drafts --- */
 
-void fl_prefix_read_text(fl_prefix *x, fl_fleet *f) {
+void fl_prefix_take_texts(fl_prefix *x, const fl_tokenizer *tok, const fl_supply *from) {
   static const int32_t separator = -1;
-  if (x->text_read) return;
-  x->text_read = true;
-  for (size_t i = 0; i < x->n_docs; i++) {
-    fl_doc_info d;
-    fl_buf text = { 0 };
+  if (x->text.ids.len > 0) return;
+  for (size_t i = 0; i < from->n; i++) {
+    const fl_buf *text = &from->doc[i].text;
     fl_ids ids = { 0 };
-    fl_err why = { 0 };
-    size_t at;
-    if (!fl_doc_by_id(f, x->doc[i], &at)) continue;
-    fl_fleet_doc(f, at, &d);
-    if (d.tokens + x->text.ids.len > TEXT_TOKENS) continue;
-    if (fl_fleet_doc_text(f, at, &text, &why) == FL_OK &&
-        fl_tokenize(fl_model_tokenizer(fl_fleet_model(f)), &ids, text.data, text.len, 0, &why) ==
-            FL_OK) {
+    if (text->len > 0 && fl_tokenize(tok, &ids, text->data, text->len, 0, NULL) == FL_OK) {
       (void)fl_suffix_append(&x->text, &separator, 1);
       (void)fl_suffix_append(&x->text, ids.data, ids.len);
-    } else {
-      fl_debug("no drafts from %s: %s", d.name, why.text);
     }
     fl_ids_release(&ids);
-    fl_buf_release(&text);
   }
 }
 

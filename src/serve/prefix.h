@@ -17,10 +17,13 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "fleet/fleet.h"
+#include "fleet/supply.h"
 #include "serve/speculate.h"
 
-enum { FL_PREFIX_DOCS = 64 }; /* documents of a selection at most */
+enum {
+  FL_PREFIX_DOCS = 64,   /* documents of a selection at most */
+  FL_TEXT_TOKENS = 32768 /* of its texts, for drafts; what is longer is not read */
+};
 
 typedef struct fl_selection {
   uint32_t doc[FL_PREFIX_DOCS];  /* ids */
@@ -51,7 +54,6 @@ typedef struct fl_prefix {
   size_t refs;              /* slots behind it and jobs that wait for one */
   uint64_t used;
   fl_suffix text;           /* the documents' tokens, for drafts */
-  bool text_read;
   fl_suffix past;           /* answers given behind it, of one owner */
   uint32_t past_owner;
 } fl_prefix;
@@ -74,16 +76,17 @@ int fl_selection_rows(const fl_fleet *f, const fl_selection *s, size_t *rows, fl
 fl_prefix *fl_prefix_find(fl_prefixes *p, const fl_selection *s, const char *print,
                           uint64_t generation);
 /* Composes the selection from the fleet as it is now (pages must be free), or finds that an older
- * composition has the same rows. */
+ * composition has the same rows. Does not touch the disk. FL_EBUSY: a cartridge is neither in
+ * memory nor in the supply. Without documents fleet and supply may be NULL. */
 int fl_prefix_make(fl_prefix **out, fl_prefixes *p, fl_fleet *f, const fl_selection *s,
-                   fl_err *err);
+                   const fl_supply *from, fl_err *err);
 void fl_prefix_hold(fl_prefixes *p, fl_prefix *x);
 void fl_prefix_drop(fl_prefix *x);
 /* Frees the longest unused one that nobody holds, not `keep`; false when there is none. */
 bool fl_prefix_evict(fl_prefixes *p, const fl_prefix *keep);
 
-/* Reads and tokenises the documents' texts for drafts, once; what cannot be read is left out. */
-void fl_prefix_read_text(fl_prefix *x, fl_fleet *f);
+/* Tokenises the texts of a supply for drafts, unless it has some. */
+void fl_prefix_take_texts(fl_prefix *x, const fl_tokenizer *tok, const fl_supply *from);
 /* Remembers an answer for drafts. Those of another owner are forgotten: how many drafts hit would
  * tell what others were answered. */
 void fl_prefix_remember(fl_prefix *x, uint32_t owner, const int32_t *ids, size_t n);

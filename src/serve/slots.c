@@ -72,7 +72,7 @@ static size_t pages_to_come(const fl_slot *slot) {
 }
 
 static bool fits(const fl_slots *s, size_t pages) {
-  size_t used = fl_kv_pool_bytes(s->pool) / s->page_bytes;
+  size_t used = (fl_kv_pool_bytes(s->pool) + s->elsewhere + s->page_bytes - 1) / s->page_bytes;
   for (size_t i = 0; i < s->n; i++)
     if (has_job(&s->slot[i])) used += pages_to_come(&s->slot[i]);
   return used <= s->max_pages && pages <= s->max_pages - used;

@@ -19,9 +19,9 @@
  * Invariants:
  *   1. Rows of a slot = rows of its prefix + one for each of `ids`, in order; `prefix` is held
  *      once.
- *   2. Pages in use, those of rows on their way to disk among them, + pages that the slots of jobs
- *      may still need (`promised`) never exceed the limit, so a running job never fails for lack of
- *      room. The same holds for prefixes.
+ *   2. Pages in use, those of rows on their way to disk among them, + what cartridges take that
+ *      are being read + pages that the slots of jobs may still need (`promised`) never exceed the
+ *      limit, so a running job never fails for lack of room. The same holds for prefixes.
  *   3. A job stands in a slot of its own; two jobs of one conversation fork.
  *   4. The last token of a prompt is always run again: its row decides the first token.
  *
@@ -57,6 +57,7 @@ typedef struct fl_slots {
   fl_prefixes *prefixes;
   fl_spill *spill;         /* NULL: evicted rows are lost */
   size_t page_bytes, max_pages;
+  size_t elsewhere;        /* bytes that the limit covers too: cartridges being read */
   uint64_t clock;
 } fl_slots;
 

@@ -1,0 +1,188 @@
+/* loader.c - see loader.h. */
+#include "serve/loader.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/wait.h"
+#include "fleet/retrieval.h"
+
+struct fl_loader {
+  fl_loader_options o;
+  char *dir, *path;
+  pthread_t thread;
+  pthread_mutex_t mu;
+  pthread_cond_t change;
+  struct stat seen;       /* the thread's: of the file that was read last; size -1: none */
+
+  /* Under mu. */
+  fl_supply *supply;      /* to be read */
+  fl_loaded out;          /* not taken yet */
+  bool busy, stop;        /* with the disk; to end, and nobody wants anything any more */
+};
+
+static void loaded_release(fl_loaded *l) {
+  fl_manifest_release(&l->now);
+  fl_index_free(l->index);
+  if (l->supply != NULL) fl_supply_release(l->supply);
+  fl_free(l->supply);
+  *l = (fl_loaded){ 0 };
+}
+
+static void loader_free(fl_loader *w) {
+  if (w->o.gone != NULL) w->o.gone(w->o.ctx);
+  pthread_cond_destroy(&w->change);
+  pthread_mutex_destroy(&w->mu);
+  loaded_release(&w->out);
+  if (w->supply != NULL) fl_supply_release(w->supply);
+  fl_free(w->supply);
+  fl_free(w->dir);
+  fl_free(w->path);
+  fl_free(w);
+}
+
+/* --- with the disk --- */
+
+static bool is_seen(fl_loader *w) {
+  struct stat st;
+  if (stat(w->path, &st) != 0) return false; /* reading it will say why */
+  const bool same = st.st_ino == w->seen.st_ino && st.st_dev == w->seen.st_dev &&
+                    st.st_size == w->seen.st_size &&
+                    st.st_mtim.tv_sec == w->seen.st_mtim.tv_sec &&
+                    st.st_mtim.tv_nsec == w->seen.st_mtim.tv_nsec;
+  w->seen = st;
+  return same;
+}
+
+/* The manifest and its index; an index that cannot be read is asked for again by who needs it. */
+static void look(fl_loader *w, fl_loaded *l) {
+  l->any = true;
+  l->rc = fl_manifest_load(&l->now, w->dir, &l->err);
+  if (l->rc == FL_OK) (void)fl_manifest_read_index(&l->index, &l->now, w->dir, w->o.dim, NULL);
+  else w->seen.st_size = -1; /* again the next time */
+}
+
+static void load(fl_loader *w, fl_supply *s, fl_loaded *l) {
+  if (w->o.reading != NULL) w->o.reading(w->o.reading_ctx);
+  l->supply = s;
+  l->supply_rc = fl_supply_read(l->supply, &l->supply_err);
+  if (l->supply_rc == FL_ENOENT) look(w, l);
+}
+
+/* --- the thread --- */
+
+/* What was found goes to who takes it next; a manifest that nobody took is out of date. Under
+ * mu. */
+static void hand_over(fl_loader *w, fl_loaded *l) {
+  if (l->any) {
+    fl_manifest_release(&w->out.now);
+    fl_index_free(w->out.index);
+    w->out.any = true;
+    w->out.rc = l->rc;
+    w->out.err = l->err;
+    w->out.now = l->now;
+    w->out.index = l->index;
+  }
+  if (l->supply == NULL) return;
+  w->out.supply = l->supply;
+  w->out.supply_rc = l->supply_rc;
+  w->out.supply_err = l->supply_err;
+}
+
+/* Under mu: waits for its turn, a load or a stop. */
+static void wait_for_work(fl_loader *w, double until) {
+  while (!w->stop && w->supply == NULL && fl_cond_wait(&w->change, &w->mu, until)) continue;
+}
+
+static double next_look(const fl_loader *w) {
+  return w->o.every_s > 0 ? fl_now_s() + w->o.every_s : (double)INFINITY;
+}
+
+static void *run(void *arg) {
+  fl_loader *w = arg;
+  double until = next_look(w);
+  pthread_mutex_lock(&w->mu);
+  for (;;) {
+    fl_loaded l = { 0 };
+    wait_for_work(w, until);
+    if (w->stop) break;
+    fl_supply *s = w->supply;
+    w->supply = NULL;
+    w->busy = true;
+    pthread_mutex_unlock(&w->mu);
+    if (s != NULL) load(w, s, &l);
+    if (fl_now_s() >= until) {
+      if (!l.any && !is_seen(w)) look(w, &l);
+      until = next_look(w);
+    }
+    pthread_mutex_lock(&w->mu);
+    w->busy = false;
+    const bool any = l.any || l.supply != NULL;
+    hand_over(w, &l);
+    if (w->stop) { /* left behind: nobody else has it any more */
+      pthread_mutex_unlock(&w->mu);
+      loader_free(w);
+      return NULL;
+    }
+    pthread_mutex_unlock(&w->mu);
+    if (any) w->o.ready(w->o.ctx);
+    pthread_mutex_lock(&w->mu);
+  }
+  pthread_mutex_unlock(&w->mu);
+  return NULL;
+}
+
+/* --- others --- */
+
+int fl_loader_start(fl_loader **out, const fl_loader_options *o, fl_err *err) {
+  fl_loader *w = fl_calloc(1, sizeof *w);
+  if (w == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the server");
+  pthread_mutex_init(&w->mu, NULL);
+  fl_cond_init(&w->change);
+  w->dir = fl_strdup(o->dir);
+  w->path = fl_fs_join(o->dir, FL_MANIFEST_FILE);
+  w->seen.st_size = -1;
+  w->o = *o;
+  int rc = w->dir != NULL && w->path != NULL
+               ? FL_OK
+               : fl_fail(err, FL_ENOMEM, "not enough memory for the server");
+  if (rc == FL_OK && pthread_create(&w->thread, NULL, run, w) != 0)
+    rc = fl_fail(err, FL_EFAIL, "the system gives no thread to read the fleet");
+  if (rc == FL_OK) {
+    *out = w;
+    return rc;
+  }
+  w->o.gone = NULL; /* the caller's, still */
+  loader_free(w);
+  return rc;
+}
+
+void fl_loader_begin(fl_loader *w, fl_supply *s) {
+  pthread_mutex_lock(&w->mu);
+  w->supply = s;
+  pthread_cond_signal(&w->change);
+  pthread_mutex_unlock(&w->mu);
+}
+
+void fl_loader_take(fl_loader *w, fl_loaded *out) {
+  pthread_mutex_lock(&w->mu);
+  *out = w->out;
+  w->out = (fl_loaded){ 0 };
+  pthread_mutex_unlock(&w->mu);
+}
+
+void fl_loader_stop(fl_loader *w) {
+  if (w == NULL) return;
+  pthread_mutex_lock(&w->mu);
+  w->stop = true;
+  const bool left = w->busy;
+  if (left) pthread_detach(w->thread);
+  pthread_cond_signal(&w->change);
+  pthread_mutex_unlock(&w->mu);
+  if (left) return;
+  pthread_join(w->thread, NULL);
+  loader_free(w);
+}

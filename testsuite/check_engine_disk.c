@@ -1,0 +1,193 @@
+/* check_engine_disk.c - the engine on a disk that hangs, or has lost a file: who needs nothing of it
+ * goes on. */
+#include "serve_util.h"
+
+/* --- a gate for the thread that reads cartridges --- */
+
+typedef struct gate {
+  pthread_mutex_t mu;
+  pthread_cond_t moved;
+  bool shut;
+  size_t came;
+} gate;
+/* Static: a thread that was left behind at a stop may still stand in it. */
+static gate disk = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0 };
+
+static void stand_at_gate(void *ctx) {
+  gate *g = ctx;
+  pthread_mutex_lock(&g->mu);
+  g->came++;
+  pthread_cond_broadcast(&g->moved);
+  while (g->shut) pthread_cond_wait(&g->moved, &g->mu);
+  pthread_mutex_unlock(&g->mu);
+}
+
+static void set_gate(gate *g, bool shut) {
+  pthread_mutex_lock(&g->mu);
+  g->shut = shut;
+  if (shut) g->came = 0;
+  pthread_cond_broadcast(&g->moved);
+  pthread_mutex_unlock(&g->mu);
+}
+
+static size_t wait_at_gate(gate *g) {
+  pthread_mutex_lock(&g->mu);
+  while (g->came == 0) pthread_cond_wait(&g->moved, &g->mu);
+  const size_t n = g->came;
+  pthread_mutex_unlock(&g->mu);
+  return n;
+}
+
+static served serve_by_gate(bool speculate) {
+  fl_engine_options o = small_options();
+  o.speculate = speculate;
+  o.reading = stand_at_gate;
+  o.reading_ctx = &disk;
+  set_gate(&disk, false);
+  return serve(&o, true);
+}
+
+/* --- one document by name --- */
+
+static fl_job_request request_for(const fl_message *m, const char *const *doc) {
+  fl_job_request r = request_of(m, 1);
+  r.rag = FL_RAG_NAMED;
+  r.docs = doc;
+  r.n_docs = 1;
+  return r;
+}
+
+static void expect_oracle(const client *c, const char *doc, const char *q) {
+  reference x = reference_open();
+  size_t at = 0;
+  fl_reply reply = { 0 };
+  fl_err err = { 0 };
+  ck_assert_int_eq(fl_fleet_find(x.f, doc, &at), FL_OK);
+  const fl_ask_options o = reference_options(&at, 1);
+  ck_assert_msg(fl_fleet_ask(x.f, q, strlen(q), &o, &reply, &err) == FL_OK, "%s", err.text);
+  ck_assert_str_eq(client_text(c), reply.text);
+  fl_reply_release(&reply);
+  reference_close(&x);
+}
+
+static void cancel_and_wait(client *c) {
+  fl_job_cancel(c->job);
+  client_wait_end(c);
+  ck_assert_int_eq(c->finish, FL_FINISH_CANCELLED);
+  ck_assert_int_eq(c->starts, 0);
+  client_free(c);
+}
+
+/* --- tests --- */
+
+/* Who needs nothing of the disk is answered while it hangs, whether it came before or after; who
+ * waits for it can go, also the one whose file is being read; when it goes on so do the others. */
+START_TEST(test_disk_hangs) {
+  static const char *const mine[] = { "mine" }, *const bakery[] = { "bakery" },
+                    *const library[] = { "library" }, *const lighthouse[] = { "lighthouse" };
+  served s = serve_by_gate(_i == 1);
+  fl_message m = user_says(question[0]);
+  fl_job_request known = request_for(&m, mine), first = request_for(&m, bakery),
+                 second = request_for(&m, library), third = request_for(&m, lighthouse);
+  client_free(converse(s.e, &known)); /* in memory from here on */
+  fl_job_request running = known;
+  running.max_new = 300;
+  running.sampling = warm;
+  client *before = client_begin(s.e, &running);
+  client_wait_delta(before);
+  set_gate(&disk, true);
+  client *reads = client_begin(s.e, &first);
+  ck_assert_uint_eq(wait_at_gate(&disk), 1);
+  client *waits = client_begin(s.e, &second), *stays = client_begin(s.e, &third);
+  client *after = converse(s.e, &known); /* with all of them in front of it */
+  client_wait_ok(before);
+  expect_oracle(after, "mine", question[0]);
+  cancel_and_wait(waits);
+  cancel_and_wait(reads);
+  ck_assert_int_eq(stays->starts + stays->ends, 0);
+  set_gate(&disk, false);
+  client_wait_ok(stays);
+  expect_oracle(stays, "lighthouse", question[0]);
+  client *again = converse(s.e, &first);
+  expect_oracle(again, "bakery", question[0]);
+  /* What was read for the one that went is there: without drafts nothing is left to read. */
+  ck_assert_uint_eq(wait_at_gate(&disk), _i == 1 ? 3 : 2);
+  client_free(before);
+  client_free(after);
+  client_free(stays);
+  client_free(again);
+  serve_end(&s, 0);
+}
+END_TEST
+
+/* A stop waits neither for the disk nor for those who wait for it. */
+START_TEST(test_stop_while_disk_hangs) {
+  static const char *const bakery[] = { "bakery" }, *const library[] = { "library" };
+  served s = serve_by_gate(true);
+  fl_message m = user_says(question[0]);
+  fl_job_request first = request_for(&m, bakery), second = request_for(&m, library);
+  set_gate(&disk, true);
+  client *reads = client_begin(s.e, &first), *waits = client_begin(s.e, &second);
+  ck_assert_uint_eq(wait_at_gate(&disk), 1);
+  serve_end(&s, 1e9);
+  ck_assert_int_eq(reads->ends + waits->ends, 2);
+  ck_assert_int_eq(reads->finish, FL_FINISH_CANCELLED);
+  ck_assert_int_eq(waits->finish, FL_FINISH_CANCELLED);
+  set_gate(&disk, false);
+  client_free(reads);
+  client_free(waits);
+}
+END_TEST
+
+/* A file that has gone fails who needs it, with its name, and nobody else; when it is back it is
+ * read. */
+START_TEST(test_file_gone) {
+  static const char *const bakery[] = { "bakery" }, *const mine[] = { "mine" };
+  reference x = reference_open();
+  size_t at = 0, n = 0;
+  fl_doc_info d;
+  char start[32], **names = NULL, *path = NULL, *away = NULL;
+  ck_assert_int_eq(fl_fleet_find(x.f, "bakery", &at), FL_OK);
+  fl_fleet_doc(x.f, at, &d);
+  snprintf(start, sizeof start, "doc-%03lu.", (unsigned long)d.id);
+  ck_assert_int_eq(fl_fs_list(&names, &n, fl_fleet_dir(x.f), NULL), FL_OK);
+  for (size_t i = 0; i < n; i++)
+    if (strncmp(names[i], start, strlen(start)) == 0 && strstr(names[i], ".safetensors") != NULL)
+      path = fl_fs_join(fl_fleet_dir(x.f), names[i]);
+  ck_assert_ptr_nonnull(path);
+  fl_fs_list_free(names, n);
+  away = fl_asprintf("%s.away", path);
+  reference_close(&x);
+  served s = serve_by_gate(true);
+  fl_message m = user_says(question[0]);
+  fl_job_request gone = request_for(&m, bakery), good = request_for(&m, mine);
+  ck_assert_int_eq(rename(path, away), 0);
+  client *c = client_begin(s.e, &gone), *other = client_begin(s.e, &good);
+  client_wait_end(c);
+  client_wait_ok(other);
+  ck_assert_int_eq(c->finish, FL_FINISH_ERROR);
+  ck_assert_int_eq(c->starts, 0);
+  ck_assert_ptr_nonnull(strstr(c->error, start));
+  ck_assert_int_eq(rename(away, path), 0);
+  client *back = converse(s.e, &gone);
+  expect_oracle(back, "bakery", question[0]);
+  client_free(c);
+  client_free(other);
+  client_free(back);
+  serve_end(&s, 0);
+  fl_free(path);
+  fl_free(away);
+}
+END_TEST
+
+Suite *suite_engine_disk(void) {
+  Suite *s = suite_create("engine_disk");
+  TCase *t = tcase_create("engine_disk");
+  tcase_set_timeout(t, 240);
+  tcase_add_unchecked_fixture(t, fleet_make, fleet_drop);
+  tcase_add_loop_test(t, test_disk_hangs, 0, 2);
+  tcase_add_test(t, test_stop_while_disk_hangs);
+  tcase_add_test(t, test_file_gone);
+  suite_add_tcase(s, t);
+  return s;
+}
