@@ -63,7 +63,6 @@ void bench_turn(bench_turns *t, double ours);
 void bench_turns_end(bench_turns *t, double amount);
 /* The median of the repetitions. */
 double bench_turns_share(bench_turns *t);
-double bench_median(double *x, size_t n); /* sorts x; 0 where n is */
 
 typedef struct bench_part {
   const char *name;
@@ -76,11 +75,13 @@ void bench_meters_close(bench *b);
 fl_json *bench_machine_json(const bench *b);
 /* bench_products.c */
 int bench_products(bench *b, fl_err *err);
-/* GFLOP/s of both products with weights of `type` at 512 rows, now: about a second. */
+/* How long 1e9 operations of both products take at 512 rows with weights of a type, now: a look of
+ * half a second. */
 typedef struct bench_speed bench_speed;
+typedef struct bench_pace { double y, dx; } bench_pace; /* seconds */
 int bench_speed_open(bench_speed **out, bench *b, const char *type, fl_err *err);
 void bench_speed_close(bench_speed *s);
-void bench_speed_now(bench_speed *s, double *y, double *dx);
+bench_pace bench_speed_now(bench_speed *s);
 /* bench_decode.c */
 int bench_prefill(bench *b, fl_err *err);
 int bench_decode(bench *b, fl_err *err);

@@ -223,7 +223,7 @@ void bench_speed_close(bench_speed *s) {
   fl_free(s);
 }
 
-void bench_speed_now(bench_speed *s, double *y, double *dx) {
+bench_pace bench_speed_now(bench_speed *s) {
   const double ops = 2e-9 * ROWS_MAX * (double)s->p.n_out * (double)s->p.n_in;
   double t[2] = { 0 };
   for (size_t i = 0; i < s->p.n_w; i++)
@@ -232,6 +232,6 @@ void bench_speed_now(bench_speed *s, double *y, double *dx) {
       once(&s->p, how, i, ROWS_MAX);
       t[how] += fl_now_s() - from;
     }
-  *y = ops * (double)s->p.n_w / t[OURS];
-  *dx = ops * (double)s->p.n_w / t[OURS_DX];
+  const double all = ops * (double)s->p.n_w;
+  return (bench_pace){ t[OURS] / all, t[OURS_DX] / all };
 }

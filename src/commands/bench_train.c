@@ -235,39 +235,38 @@ static double attention_ops(const student *s, size_t i) {
   return 4e-9 * heads * CONV_ROWS * ((double)(part_counts[i] * s->o.p) + CONV_ROWS / 2.0);
 }
 
-/* Seconds that the operations of conversation i take where products run at y and dx GFLOP/s. */
-static double floor_seconds(const student *s, size_t i, double y, double dx) {
+/* Seconds that the operations of conversation i take at the products' pace. */
+static double floor_seconds(const student *s, size_t i, bench_pace pace) {
   const double runs = s->b->args->checkpoint ? 2 : 1;
   const double layers = 2e-9 * bench_layer_macs(s->b) * CONV_ROWS;
   const double head = 2e-9 * bench_head_macs(s->b) * ANSWER;
   const double attention = attention_ops(s, i);
-  return (runs * (layers + attention) + head) / y + (layers + 2.5 * attention + head) / dx;
+  return (runs * (layers + attention) + head) * pace.y +
+         (layers + 2.5 * attention + head) * pace.dx;
 }
 
-/* The student over its operations: a conversation at a time, between two looks at the products'
- * speed; the median of the repetitions. */
+/* The student over its operations: conversations one by one, each between two looks at the
+ * products' pace. */
 static int over_operations(student *s, double *out, fl_err *err) {
   bench *b = s->b;
   const fl_tensor_info *t = fl_gguf_tensor(fl_model_gguf(b->engine.model), "blk.0.ffn_up.weight");
   const fl_step_options o = fl_train_step(&s->o);
-  double ratio[BENCH_REPS_MAX];
   bench_speed *speed = NULL;
   fl_step_result r = { 0 };
+  double took = 0, least = 0;
   int rc = bench_speed_open(&speed, b, t ? fl_dtype_get(t->ggml_type)->name : "f32", err);
   if (rc != FL_OK) return rc;
-  for (size_t k = 0; k < b->args->reps && rc == FL_OK; k++) {
-    double took = 0, least = 0, y0, dx0, y1, dx1;
-    bench_speed_now(speed, &y0, &dx0);
-    for (size_t i = 0; i < CONVS && rc == FL_OK; i++, y0 = y1, dx0 = dx1) {
-      rc = fl_step(s->stepper, s->trainee, CARTS, &s->step[i], 1, &o, &r, err);
-      bench_speed_now(speed, &y1, &dx1);
-      took += r.student_s;
-      least += floor_seconds(s, i, (y0 + y1) / 2, (dx0 + dx1) / 2);
-    }
-    ratio[k] = took / least;
+  bench_pace before = bench_speed_now(speed);
+  for (size_t i = 0; i < b->args->reps * CONVS && rc == FL_OK; i++) {
+    rc = fl_step(s->stepper, s->trainee, CARTS, &s->step[i % CONVS], 1, &o, &r, err);
+    const bench_pace after = bench_speed_now(speed);
+    const bench_pace mean = { (before.y + after.y) / 2, (before.dx + after.dx) / 2 };
+    took += r.student_s;
+    least += floor_seconds(s, i % CONVS, mean);
+    before = after;
   }
   bench_speed_close(speed);
-  *out = bench_median(ratio, b->args->reps);
+  *out = took / least;
   return rc;
 }
 

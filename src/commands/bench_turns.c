@@ -20,9 +20,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-double bench_median(double *x, size_t n) {
-  qsort(x, n, sizeof *x, by_value);
-  return n ? x[n / 2] : 0;
+double bench_turns_share(bench_turns *t) {
+  qsort(t->share, t->n, sizeof *t->share, by_value);
+  return t->n ? t->share[t->n / 2] : 0;
 }
-
-double bench_turns_share(bench_turns *t) { return bench_median(t->share, t->n); }

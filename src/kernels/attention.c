@@ -1,10 +1,12 @@
 /* attention.c - cuts attention into tiles and pieces, and gives each to a thread.
  *
- * Work is laid out in one order (span, kv head, rows ascending) and costed in pages times rows.
- * Every thread walks the whole list and takes what lies in the middle of its share of the total,
- * so the cut is static, balanced, and needs no memory. It cannot show in the results.
+ * Work is laid out in one order (span, kv head, rows ascending). Every thread walks the whole list
+ * and takes the next piece that nobody has as it comes to need one, so that a thread that another
+ * program slows down does not hold up the others. Who takes what cannot show in the results.
  */
 #include "kernels/attention.h"
+
+#include <stdatomic.h>
 
 #include "base/mem.h"
 #include "kernels/attention_bwd_isa.h"
@@ -28,31 +30,28 @@ size_t fl_attention_scratch(const fl_attn *a, const fl_team *team) {
   return rank_floats(a) * sizeof(float) * fl_team_size(team);
 }
 
-/* --- shares ----------------------------------------------------------------------------------- */
+/* --- turns ------------------------------------------------------------------------------------ */
 
-/* Who does what: pieces of work are offered in order, each with its cost. */
-typedef struct share {
-  uint64_t total, done;
-  unsigned rank, n_ranks;
-} share;
+/* A thread's walk through the list. */
+typedef struct walk {
+  atomic_size_t *next; /* the first piece that nobody has taken; shared */
+  size_t at, mine;     /* the piece that is offered, and the one that this thread has taken */
+  unsigned rank;
+} walk;
 
-static bool share_takes(share *s, uint64_t cost) {
-  uint64_t middle = s->done + cost / 2;
-  s->done += cost;
-  return middle >= s->total * s->rank / s->n_ranks &&
-         middle < s->total * (s->rank + 1) / s->n_ranks;
+static size_t take_next(walk *w) {
+  return atomic_fetch_add_explicit(w->next, 1, memory_order_relaxed);
 }
 
-/* Pages seen by any of n queries from position pos0. */
-static size_t pages_seen(const fl_attn *a, size_t pos0, size_t n) {
-  size_t first = a->window && pos0 + 1 > a->window ? pos0 + 1 - a->window : 0;
-  return (pos0 + n - 1) / PAGE - first / PAGE + 1;
+static walk walk_start(atomic_size_t *next, unsigned rank) {
+  walk w = {.next = next, .rank = rank};
+  w.mine = take_next(&w);
+  return w;
 }
 
-/* Loading a page costs about as much as two rows' arithmetic with it. */
-static uint64_t tile_cost(const fl_attn *a, size_t pos0, size_t n_q, size_t n_h) {
-  return (uint64_t)pages_seen(a, pos0, n_q) * (n_q * n_h + 2);
-}
+/* Whether the piece that is offered now is this thread's; after its work comes walk_done(). */
+static bool walk_takes(walk *w) { return w->at++ == w->mine; }
+static void walk_done(walk *w) { w->mine = take_next(w); }
 
 /* --- forward ---------------------------------------------------------------------------------- */
 
@@ -65,7 +64,7 @@ typedef struct forward {
   const float *q;
   size_t ldo, ldq;
   size_t tile_q, tile_h; /* most queries and heads of a tile */
-  uint64_t cost;
+  atomic_size_t next;
 } forward;
 
 /* Tiles as large as registers and caches like them, but enough of them for every thread; heads of
@@ -97,27 +96,25 @@ static void run_tile(const forward *f, const fl_attn_span *s, size_t kv, size_t 
   f->k->attention->tile(&t);
 }
 
-/* Offers the tiles of one span; with run == false only their costs are added. */
-static void walk_span(const forward *f, const fl_attn_span *s, share *sh, bool run) {
-  size_t group = f->a->n_heads / f->a->kv_heads, pos0 = s->n_rows - s->n_q;
+/* Offers the tiles of one span. */
+static void walk_span(const forward *f, const fl_attn_span *s, walk *w) {
+  size_t group = f->a->n_heads / f->a->kv_heads;
   size_t per_kv = (group + f->tile_h - 1) / f->tile_h;
   for (size_t u = 0; u < f->a->kv_heads * per_kv; u++) {
     size_t kv = u / per_kv, h0 = u % per_kv * f->tile_h, n_h = least(f->tile_h, group - h0);
     for (size_t i = 0; i < s->n_q; i += f->tile_q) {
-      size_t n_q = least(f->tile_q, s->n_q - i);
-      uint64_t cost = tile_cost(f->a, pos0 + i, n_q, n_h);
-      if (!run)
-        sh->total += cost;
-      else if (share_takes(sh, cost))
-        run_tile(f, s, kv, h0, n_h, i, n_q, sh->rank);
+      if (!walk_takes(w)) continue;
+      run_tile(f, s, kv, h0, n_h, i, least(f->tile_q, s->n_q - i), w->rank);
+      walk_done(w);
     }
   }
 }
 
 static void forward_rank(void *ctx, unsigned rank, unsigned n_ranks) {
-  const forward *f = ctx;
-  share sh = {.total = f->cost, .rank = rank, .n_ranks = n_ranks};
-  for (size_t s = 0; s < f->n_spans; s++) walk_span(f, &f->spans[s], &sh, true);
+  forward *f = ctx;
+  walk w = walk_start(&f->next, rank);
+  (void)n_ranks;
+  for (size_t s = 0; s < f->n_spans; s++) walk_span(f, &f->spans[s], &w);
 }
 
 void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl_attn_span *spans,
@@ -126,9 +123,6 @@ void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl
   forward f = {.k = k, .a = a, .spans = spans, .n_spans = n_spans, .out = out, .stat = stat,
                .scratch = scratch, .q = q, .ldo = ldo, .ldq = ldq};
   choose_tile(&f, fl_team_size(team));
-  share sum = {0};
-  for (size_t s = 0; s < n_spans; s++) walk_span(&f, &spans[s], &sum, false);
-  f.cost = sum.total;
   fl_team_run(team, forward_rank, &f);
 }
 
@@ -144,7 +138,7 @@ typedef struct backward {
   const float *q, *out, *dout, *stat;
   size_t ldq, ldo, lddo, lddq;
   bool parted; /* fewer units than threads: dK, dV by page and dQ by rows */
-  uint64_t cost;
+  atomic_size_t next;
 } backward;
 
 static fl_attn_piece whole_unit(const backward *b, size_t s, size_t kv, unsigned rank) {
@@ -164,44 +158,37 @@ static fl_attn_piece whole_unit(const backward *b, size_t s, size_t kv, unsigned
       .dkv_from = b->grads[s].dkv_from, .scratch = b->scratch + rank * rank_floats(a)};
 }
 
-static void offer(const backward *b, const fl_attn_piece *p, uint64_t cost, share *sh, bool run) {
-  if (!run)
-    sh->total += cost;
-  else if (share_takes(sh, cost))
-    b->k->attention_bwd->piece(p);
+static void offer(const backward *b, const fl_attn_piece *p, walk *w) {
+  if (!walk_takes(w)) return;
+  b->k->attention_bwd->piece(p);
+  walk_done(w);
 }
 
 /* One unit in parts: each page's dK and dV, then dQ of blocks of rows. */
-static void walk_parts(const backward *b, const fl_attn_piece *unit, share *sh, bool run) {
+static void walk_parts(const backward *b, const fl_attn_piece *unit, walk *w) {
   fl_attn_piece p = *unit;
   p.want_dq = false;
   for (p.page0 = unit->dkv_from / PAGE; p.page0 < unit->page1; p.page0++) {
-    size_t base = p.page0 * PAGE, unseeing = base > p.pos0 ? base - p.pos0 : 0;
     p.page1 = p.page0 + 1;
-    offer(b, &p, 4 * (p.n_q - least(unseeing, p.n_q)) * p.n_h + 1, sh, run);
+    offer(b, &p, w);
   }
   p = *unit;
   p.want_dkv = false;
   for (; p.row0 < unit->row1; p.row0 = p.row1) {
     p.row1 = least(p.row0 + FL_ATTN_BWD_ROWS, unit->row1);
-    offer(b, &p, 3 * (p.row1 - p.row0) * p.page1, sh, run);
-  }
-}
-
-static void walk_units(const backward *b, share *sh, bool run) {
-  for (size_t u = 0; u < b->n_spans * b->a->kv_heads; u++) {
-    fl_attn_piece p = whole_unit(b, u / b->a->kv_heads, u % b->a->kv_heads, sh->rank);
-    if (b->parted)
-      walk_parts(b, &p, sh, run);
-    else
-      offer(b, &p, p.page1 * (p.row1 + 8), sh, run);
+    offer(b, &p, w);
   }
 }
 
 static void backward_rank(void *ctx, unsigned rank, unsigned n_ranks) {
-  const backward *b = ctx;
-  share sh = {.total = b->cost, .rank = rank, .n_ranks = n_ranks};
-  walk_units(b, &sh, true);
+  backward *b = ctx;
+  walk w = walk_start(&b->next, rank);
+  (void)n_ranks;
+  for (size_t u = 0; u < b->n_spans * b->a->kv_heads; u++) {
+    fl_attn_piece p = whole_unit(b, u / b->a->kv_heads, u % b->a->kv_heads, rank);
+    if (b->parted) walk_parts(b, &p, &w);
+    else offer(b, &p, &w);
+  }
 }
 
 void fl_attention_bwd(const fl_kernels *k, fl_team *team, const fl_attn *a,
@@ -212,9 +199,6 @@ void fl_attention_bwd(const fl_kernels *k, fl_team *team, const fl_attn *a,
                 .scratch = scratch, .q = q, .out = out, .dout = dout, .stat = stat, .ldq = ldq,
                 .ldo = ldo, .lddo = lddo, .lddq = lddq};
   b.parted = n_spans * a->kv_heads < fl_team_size(team);
-  share sum = {0};
-  walk_units(&b, &sum, false);
-  b.cost = sum.total;
   fl_team_run(team, backward_rank, &b);
 }
 

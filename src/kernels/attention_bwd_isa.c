@@ -16,6 +16,7 @@
 
 #define PAGE ((size_t)FL_KV_ROWS)
 #define ROWS ((size_t)FL_ATTN_BWD_ROWS)
+#define PACKED ((size_t)FL_ATTN_BWD_PACKED)
 
 typedef struct work {
   const fl_attn_piece *t;
@@ -23,10 +24,17 @@ typedef struct work {
   float *kt;      /* [PAGE, head_dim] */
   float *vt;      /* [head_dim, PAGE] */
   float *dk, *dv; /* [PAGE, head_dim] */
-  float *q, *dout; /* [ROWS, head_dim]: the block's rows */
+  bool whole;     /* all rows of the piece are packed, not just a block's */
+  float *q, *dout; /* [PACKED, head_dim]: packed rows */
+  float *delta;   /* [PACKED]: their D */
   float *p, *ds;  /* [ROWS, PAGE] */
-  float *delta;   /* [ROWS]: D */
 } work;
+
+/* A block of packed rows. */
+typedef struct packed {
+  size_t r, n; /* of the piece's */
+  const float *q, *dout, *delta;
+} packed;
 
 static void start(work *w, const fl_attn_piece *t) {
   size_t hd = t->a->head_dim, window = t->a->window;
@@ -37,10 +45,10 @@ static void start(work *w, const fl_attn_piece *t) {
   w->dk = p += PAGE * hd;
   w->dv = p += PAGE * hd;
   w->q = p += PAGE * hd;
-  w->dout = p += ROWS * hd;
-  w->p = p += ROWS * hd;
-  w->ds = p += ROWS * PAGE;
-  w->delta = p + ROWS * PAGE;
+  w->dout = p += PACKED * hd;
+  w->delta = p += PACKED * hd;
+  w->p = p += PACKED;
+  w->ds = p + ROWS * PAGE;
 }
 
 static void transpose(float *out, const float *in, size_t rows, size_t cols) {
@@ -54,17 +62,24 @@ static float row_dot(const float *a, const float *b, size_t n) {
   return vm_sum(s);
 }
 
-/* Packs rows [r, r + n) and their D. */
-static void pack(const work *w, size_t r, size_t n) {
+/* Packs rows [r, r + n) and their D, from slot `to` on. */
+static void pack(const work *w, size_t r, size_t n, size_t to) {
   const fl_attn_piece *t = w->t;
   size_t hd = w->head_dim;
-  for (size_t j = 0; j < n; j++) {
+  for (size_t j = 0; j < n; j++, to++) {
     size_t i = (r + j) / t->n_h, at = (r + j) % t->n_h * hd;
     const float *dout = t->dout + i * t->lddo + at;
-    memcpy(w->q + j * hd, t->q + i * t->ldq + at, hd * sizeof *w->q);
-    memcpy(w->dout + j * hd, dout, hd * sizeof *dout);
-    w->delta[j] = row_dot(dout, t->out + i * t->ldo + at, hd);
+    memcpy(w->q + to * hd, t->q + i * t->ldq + at, hd * sizeof *w->q);
+    memcpy(w->dout + to * hd, dout, hd * sizeof *dout);
+    w->delta[to] = row_dot(dout, t->out + i * t->ldo + at, hd);
   }
+}
+
+static packed rows_at(const work *w, size_t r, size_t n) {
+  const size_t at = w->whole ? r - w->t->row0 : 0;
+  if (!w->whole) pack(w, r, n, 0);
+  return (packed){.r = r, .n = n, .q = w->q + at * w->head_dim, .dout = w->dout + at * w->head_dim,
+                .delta = w->delta + at};
 }
 
 /* c[n, lanes] (=, or += unless fresh) a[n, depth] . B[depth, lanes], all of them packed; a_row and
@@ -101,18 +116,18 @@ static void row_grad(const fl_attn *a, float *p, float *ds, float stat, float de
   }
 }
 
-/* P and dS of the packed rows [r, r + n) over the page that starts at key row `base`. */
-static void block_grad(const work *w, size_t r, size_t n, size_t base, const float *key) {
+/* P and dS of a block over the page that starts at key row `base`. */
+static void block_grad(const work *w, const packed *b, size_t base, const float *key) {
   const fl_attn_piece *t = w->t;
   size_t hd = w->head_dim;
-  product(w->p, w->q, hd, 1, key, n, hd, PAGE, true);
-  product(w->ds, w->dout, hd, 1, w->vt, n, hd, PAGE, true);
-  for (size_t j = 0; j < n; j++) {
-    size_t i = (r + j) / t->n_h, h = (r + j) % t->n_h, pos = t->pos0 + i;
+  product(w->p, b->q, hd, 1, key, b->n, hd, PAGE, true);
+  product(w->ds, b->dout, hd, 1, w->vt, b->n, hd, PAGE, true);
+  for (size_t j = 0; j < b->n; j++) {
+    size_t i = (b->r + j) / t->n_h, h = (b->r + j) % t->n_h, pos = t->pos0 + i;
     size_t first = pos + 1 > w->window ? pos + 1 - w->window : 0;
     size_t lo = first > base ? first - base : 0;
     size_t hi = pos + 1 - base < PAGE ? pos + 1 - base : PAGE;
-    row_grad(t->a, w->p + j * PAGE, w->ds + j * PAGE, t->stat[i * t->a->n_heads + h], w->delta[j],
+    row_grad(t->a, w->p + j * PAGE, w->ds + j * PAGE, t->stat[i * t->a->n_heads + h], b->delta[j],
              lo, hi);
   }
 }
@@ -170,13 +185,12 @@ static void page_grad(const work *w, size_t page) {
   memset(w->dk, 0, PAGE * hd * sizeof *w->dk);
   memset(w->dv, 0, PAGE * hd * sizeof *w->dv);
   for (size_t r = r0; r < r1; r += ROWS) {
-    size_t n = r1 - r < ROWS ? r1 - r : ROWS;
-    pack(w, r, n);
-    block_grad(w, r, n, base, key);
-    if (t->want_dq) add_dq(w, r, n);
+    const packed b = rows_at(w, r, r1 - r < ROWS ? r1 - r : ROWS);
+    block_grad(w, &b, base, key);
+    if (t->want_dq) add_dq(w, b.r, b.n);
     if (!want_dkv) continue;
-    product(w->dk, w->ds, 1, PAGE, w->q, PAGE, n, hd, false);
-    product(w->dv, w->p, 1, PAGE, w->dout, PAGE, n, hd, false);
+    product(w->dk, w->ds, 1, PAGE, b.q, PAGE, b.n, hd, false);
+    product(w->dv, w->p, 1, PAGE, b.dout, PAGE, b.n, hd, false);
   }
   if (want_dkv) write_dkv(w, base);
 }
@@ -186,6 +200,8 @@ static void run_piece(const fl_attn_piece *t) {
   start(&w, t);
   for (size_t r = t->row0; t->want_dq && r < t->row1; r++)
     memset(t->dq + r / t->n_h * t->lddq + r % t->n_h * w.head_dim, 0, w.head_dim * sizeof *t->dq);
+  w.whole = t->row1 - t->row0 <= PACKED && t->page1 - t->page0 > 1;
+  if (w.whole) pack(&w, t->row0, t->row1 - t->row0, 0);
   for (size_t page = t->page0; page < t->page1; page++) page_grad(&w, page);
 }
 

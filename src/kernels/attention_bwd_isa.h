@@ -11,7 +11,10 @@
 
 #include "kernels/attention.h"
 
-enum { FL_ATTN_BWD_ROWS = 48 /* rows that are in scratch at a time */ };
+enum {
+  FL_ATTN_BWD_ROWS = 48,    /* rows that are worked on at a time */
+  FL_ATTN_BWD_PACKED = 960  /* up to so many rows of a piece are packed once for all its pages */
+};
 
 typedef struct fl_attn_piece {
   const fl_attn *a;
@@ -32,8 +35,8 @@ typedef struct fl_attn_piece {
 } fl_attn_piece;
 
 static inline size_t fl_attn_piece_floats(size_t head_dim) {
-  return head_dim * (4 * FL_KV_ROWS + 2 * FL_ATTN_BWD_ROWS) +
-         FL_ATTN_BWD_ROWS * (2 * FL_KV_ROWS + 1);
+  return head_dim * 4 * FL_KV_ROWS + FL_ATTN_BWD_PACKED * (2 * head_dim + 1) +
+         FL_ATTN_BWD_ROWS * 2 * FL_KV_ROWS;
 }
 
 struct fl_attention_bwd_ops {
