@@ -70,7 +70,8 @@ typedef struct bench_part {
 } bench_part;
 
 /* bench_machine.c */
-int bench_peaks(bench *b, fl_err *err); /* opens the meters too */
+int bench_peaks(bench *b, fl_err *err); /* opens `compute` too */
+int bench_read_open(bench *b, fl_err *err); /* `read`, which holds 256 MiB, for who needs it */
 void bench_meters_close(bench *b);
 fl_json *bench_machine_json(const bench *b);
 /* bench_products.c */

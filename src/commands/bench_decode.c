@@ -147,11 +147,13 @@ int bench_decode(bench *b, fl_err *err) {
   const bool llama = bench_has_peer(b, "llama.cpp");
   const double bytes = (double)fl_model_weight_bytes(b->engine.model);
   const double ops = 2.0 * STREAMS * (bench_layer_macs(b) + bench_head_macs(b));
-  bench_turns one = { .meter = b->read }, eight = { .meter = b->compute };
+  bench_turns one = { 0 }, eight = { .meter = b->compute };
   double peer = 0;
   bed d;
-  int rc = bed_init(&d, b, STREAMS * PROMPT, err);
+  int rc = bench_read_open(b, err);
+  if (rc == FL_OK) rc = bed_init(&d, b, STREAMS * PROMPT, err);
   if (rc != FL_OK) return rc;
+  one.meter = b->read;
   for (size_t r = 0; r < b->args->reps && rc == FL_OK; r++) {
     double v = 0;
     rc = decode(&d, 1, &one, bytes, err);

@@ -117,10 +117,11 @@ int bench_torch(const bench *b, const bench_shape *s, const char *type, double *
   return rc;
 }
 
-/* The peak of this program when it does nothing but the training part. */
+/* The peak of this program when it does nothing but steps: of the parts that run some, contention
+ * is the one that measures nothing beside them which takes memory. */
 static int peak_of_step(const bench *b, bool checkpoint, double *bytes, fl_err *err) {
   const number_text t = text_of(fl_team_size(b->engine.team));
-  const char *argv[] = { "/proc/self/exe", "bench", b->args->engine.model, "--only", "step",
+  const char *argv[] = { "/proc/self/exe", "bench", b->args->engine.model, "--only", "contention",
                          "--reps", "1", "--threads", t.s, "--json",
                          checkpoint ? "--checkpoint" : NULL, NULL };
   child c = { 0 };

@@ -194,6 +194,7 @@ int bench_products(bench *b, fl_err *err) {
   static const char *const types[] = { "f32", "f16", "bf16", "q8_0" };
   products p;
   int rc = products_init(&p, b, err);
+  if (rc == FL_OK) rc = bench_read_open(b, err);
   if (rc == FL_OK) rc = open_openblas(&p, err);
   for (size_t i = 0; rc == FL_OK && i < sizeof types / sizeof *types; i++)
     rc = one_type(&p, types[i], err);
