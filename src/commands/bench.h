@@ -76,8 +76,8 @@ void bench_meters_close(bench *b);
 fl_json *bench_machine_json(const bench *b);
 /* bench_products.c */
 int bench_products(bench *b, fl_err *err);
-/* How long 1e9 operations of both products take at 512 rows with weights of a type, now: a look of
- * half a second. */
+/* How long 1e9 operations of both products take at 512 rows with weights of a type (of f16 in
+ * place of one that we cannot write), now: a look of half a second. */
 typedef struct bench_speed bench_speed;
 typedef struct bench_pace { double y, dx; } bench_pace; /* seconds */
 int bench_speed_open(bench_speed **out, bench *b, const char *type, fl_err *err);

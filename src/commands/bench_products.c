@@ -20,7 +20,7 @@ enum { N_COUNTS = sizeof row_counts / sizeof *row_counts, ROWS_MAX = 512 };
 typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a,
                       int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
-typedef struct products {
+typedef struct bench_speed {
   bench *b;
   size_t n_out, n_in;
   float *x, *y, *dx;    /* [ROWS_MAX, n_in], [ROWS_MAX, n_out], [ROWS_MAX, n_in] */
@@ -202,16 +202,14 @@ int bench_products(bench *b, fl_err *err) {
   return rc;
 }
 
-struct bench_speed {
-  products p;
-};
-
 int bench_speed_open(bench_speed **out, bench *b, const char *type, fl_err *err) {
   bench_speed *s = fl_calloc(1, sizeof *s);
+  const fl_dtype_traits *t = fl_dtype_by_name(type);
   if (!s) return fl_fail(err, FL_ENOMEM, "not enough memory");
-  int rc = products_init(&s->p, b, err);
-  if (rc == FL_OK) rc = pack(&s->p, fl_dtype_by_name(type), err);
-  if (rc == FL_OK && s->p.n_w == 0)
+  if (!t->quantise) t = fl_dtype_by_name("f16");
+  int rc = products_init(s, b, err);
+  if (rc == FL_OK) rc = pack(s, t, err);
+  if (rc == FL_OK && s->n_w == 0)
     rc = fl_fail(err, FL_EFAIL, "no product of %s has the model's shape", type);
   if (rc != FL_OK) bench_speed_close(s);
   else *out = s;
@@ -220,19 +218,19 @@ int bench_speed_open(bench_speed **out, bench *b, const char *type, fl_err *err)
 
 void bench_speed_close(bench_speed *s) {
   if (!s) return;
-  products_release(&s->p);
+  products_release(s);
   fl_free(s);
 }
 
 bench_pace bench_speed_now(bench_speed *s) {
-  const double ops = 2e-9 * ROWS_MAX * (double)s->p.n_out * (double)s->p.n_in;
+  const double ops = 2e-9 * ROWS_MAX * (double)s->n_out * (double)s->n_in;
   double t[2] = { 0 };
-  for (size_t i = 0; i < s->p.n_w; i++)
+  for (size_t i = 0; i < s->n_w; i++)
     for (int how = OURS; how <= OURS_DX; how++) {
       const double from = fl_now_s();
-      once(&s->p, how, i, ROWS_MAX);
+      once(s, how, i, ROWS_MAX);
       t[how] += fl_now_s() - from;
     }
-  const double all = ops * (double)s->p.n_w;
+  const double all = ops * (double)s->n_w;
   return (bench_pace){ t[OURS] / all, t[OURS_DX] / all };
 }

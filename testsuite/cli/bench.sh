@@ -8,6 +8,9 @@ for word in '"cpu"' '"kernels"' '"eight streams"' '"one stream, weights"' '"opti
   '"of_peak"'; do
   says "$out" "$word"
 done
+# A type that the program reads but does not write.
+run 0 bench "$FIXTURES/tiny/tiny-qwen3-k256-q4_k.gguf" --reps 1 --only step
+says "$out" '^step .*student over its operations'
 run 0 bench "$model" --reps 1 --only prefill --out "$work/bench.json" --note 'an idle machine'
 says "$out" '^prefill '
 for word in '"program"' '"cpu"' '"note": "an idle machine"' '"128 tokens"'; do
