@@ -14,7 +14,7 @@ static void doc_release(fl_supply_doc *d) {
   fl_buf_release(&d->text);
 }
 
-void fl_supply_release(fl_supply *s) {
+static void release(fl_supply *s) {
   for (size_t i = 0; i < s->n; i++) doc_release(&s->doc[i]);
   for (size_t i = 0; i < s->n_members; i++) {
     fl_free(s->member[i].name);
@@ -25,6 +25,12 @@ void fl_supply_release(fl_supply *s) {
   fl_free(s->dir);
   fl_free(s->model_hash);
   *s = (fl_supply){ 0 };
+}
+
+void fl_supply_free(fl_supply *s) {
+  if (s == NULL) return;
+  release(s);
+  fl_free(s);
 }
 
 /* --- what is needed --- */
@@ -78,7 +84,7 @@ int fl_supply_list(fl_supply *s, const fl_fleet *f, const size_t *docs, size_t n
     if (text) tokens += more;
   }
   if (ok) return FL_OK;
-  fl_supply_release(s);
+  release(s);
   return fl_fail(err, FL_ENOMEM, "%s: not enough memory", f->dir);
 }
 

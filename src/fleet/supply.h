@@ -39,7 +39,7 @@ int fl_supply_list(fl_supply *s, const fl_fleet *f, const size_t *docs, size_t n
 /* FL_ENOENT: a file is missing; with a trainer at work a newer generation may be there. A text that
  * cannot be had is no error. */
 int fl_supply_read(fl_supply *s, fl_err *err);
-void fl_supply_release(fl_supply *s);
+void fl_supply_free(fl_supply *s); /* one of fl_calloc; NULL is nothing */
 
 /* Appends the cartridge of document i to seq, from memory or the supply. FL_EBUSY: it is in
  * neither. */

@@ -13,8 +13,8 @@ static const float *fill_panel(const fl_nest *nest, float *out, float *tmp, size
   (void)tmp;
   const fl_panels *w = nest->w;
   const size_t ld = w->kern->ukr.packnr;
-  if (w->data && w->form->kind == FL_PANEL_F32 && ld == w->nr)
-    return (const float *)(const void *)fl_panel_base(w, nest->first + unit) + k0 * ld;
+  const float *there = ld == w->nr ? fl_panel_f32(w, nest->first + unit, k0) : NULL;
+  if (there) return there;
   w->kern->gemv->widen(w, out, ld, nest->first + unit, k0, len);
   return out;
 }

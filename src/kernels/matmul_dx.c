@@ -11,8 +11,8 @@
 
 /* Inputs [in0, in0 + n) of a panel, [n][nr]: in tmp, or where f32 lies already. */
 static const float *widened(const fl_panels *w, float *tmp, size_t panel, size_t in0, size_t n) {
-  if (w->data && w->form->kind == FL_PANEL_F32)
-    return (const float *)(const void *)fl_panel_base(w, panel) + in0 * w->nr;
+  const float *there = fl_panel_f32(w, panel, in0);
+  if (there) return there;
   w->kern->gemv->widen(w, tmp, w->nr, panel, in0, n);
   return tmp;
 }

@@ -22,7 +22,7 @@
 #include "kernels/gemv_isa.h"
 
 enum {
-  ROWS_CHUNK = 324, /* a pass of FL_PASS_ROWS is one chunk: a block of B is made once for it */
+  ROWS_CHUNK = 324, /* a step's pass of 320 rows is one chunk: a block of B is made once for it */
   CACHED_FLOATS = ROWS_CHUNK * FL_KC, /* 324 KiB */
   UNITS_MOST = 8,           /* that a thread takes at a time: C's part of them stays in cache too */
   K_CHUNK = 16 * FL_KC,

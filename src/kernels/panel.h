@@ -95,6 +95,12 @@ static inline void fl_panel_soon(const fl_panels *w, size_t panel, size_t k0, si
   for (size_t i = 0; i < lines; i++) fl_ask(at + i * FL_ALIGN, true);
 }
 
+/* Inputs from k on of a packed panel of f32 as they lie, [..][nr]; NULL: of another kind. */
+static inline const float *fl_panel_f32(const fl_panels *w, size_t panel, size_t k) {
+  if (!w->data || w->form->kind != FL_PANEL_F32) return NULL;
+  return (const float *)(const void *)fl_panel_base(w, panel) + k * w->nr;
+}
+
 /* One value, in plain C. */
 float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane);
 

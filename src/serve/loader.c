@@ -27,8 +27,7 @@ struct fl_loader {
 static void loaded_release(fl_loaded *l) {
   fl_manifest_release(&l->now);
   fl_index_free(l->index);
-  if (l->supply != NULL) fl_supply_release(l->supply);
-  fl_free(l->supply);
+  fl_supply_free(l->supply);
   *l = (fl_loaded){ 0 };
 }
 
@@ -37,8 +36,7 @@ static void loader_free(fl_loader *w) {
   pthread_cond_destroy(&w->change);
   pthread_mutex_destroy(&w->mu);
   loaded_release(&w->out);
-  if (w->supply != NULL) fl_supply_release(w->supply);
-  fl_free(w->supply);
+  fl_supply_free(w->supply);
   fl_free(w->dir);
   fl_free(w->path);
   fl_free(w);

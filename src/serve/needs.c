@@ -15,8 +15,7 @@ enum { LOADS = 8 }; /* of one job: each shows that a trainer has committed meanw
 static void drop(fl_engine *e) {
   fl_load *l = &e->load;
   if (l->supply != NULL && l->rc == FL_OK) fl_supply_keep(l->supply, e->fleet);
-  if (l->supply != NULL) fl_supply_release(l->supply);
-  fl_free(l->supply);
+  fl_supply_free(l->supply);
   *l = (fl_load){ 0 };
   e->slots.elsewhere = 0;
 }
@@ -67,8 +66,7 @@ static int begin(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
                      : fl_fail(err, FL_ENOMEM, "not enough memory for a request");
   if (rc == FL_OK && (rc = make_room(e, s->bytes, err)) != FL_OK) j->loads--; /* not tried */
   if (rc != FL_OK) {
-    if (s != NULL) fl_supply_release(s);
-    fl_free(s);
+    fl_supply_free(s);
     return rc;
   }
   *waits = s->to_read > 0;
