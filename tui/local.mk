@@ -22,7 +22,7 @@ tui_libfltui_a_SOURCES = \
 	tui/scan.c tui/scan.h \
 	tui/series.c tui/series.h \
 	tui/settings.c tui/settings.h \
-	tui/snapshot.c tui/snapshot.h \
+	tui/snapshot.c tui/snapshot.h tui/snapshot_doc.c tui/snapshot_doc.h \
 	tui/store.c tui/store.h \
 	tui/style.c tui/style.h \
 	tui/text.c tui/text.h tui/width_table.h \

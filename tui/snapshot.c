@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-
-enum { SPANS_MAX = 4096 };
+#include "tui/snapshot_doc.h"
 
 void fl_snapshot_init(fl_snapshot *s) {
   *s = (fl_snapshot){.t = NAN, .t0 = NAN, .run_at = FL_NONE, .run_t = NAN, .round = FL_NONE,
@@ -20,140 +19,14 @@ void fl_snapshot_init(fl_snapshot *s) {
 }
 
 void fl_snapshot_release(fl_snapshot *s) {
-  for (size_t i = 0; i < s->n_docs; i++) {
-    fl_doc *d = &s->doc[i];
-    fl_free(d->span);
-    fl_series_release(&d->curve);
-    fl_series_release(&d->held);
-    fl_series_release(&d->held_composed);
-    fl_series_release(&d->held_teacher);
-  }
+  for (size_t i = 0; i < s->n_docs; i++) fl_doc_release(&s->doc[i]);
   fl_free(s->doc);
   fl_free(s->doc_hash);
-  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->held_teacher,
-                            &s->rate.s, &s->memory.s};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) fl_series_release(all[i]);
+  fl_curves_release(&s->curves);
+  fl_series_release(&s->rate.s);
+  fl_series_release(&s->memory.s);
   fl_snapshot_init(s);
 }
-
-/* --- documents ----------------------------------------------------------------------------- */
-
-static size_t slot_of(const fl_snapshot *s, uint32_t id) {
-  size_t i = (id * 2654435761u) & (s->hash_size - 1);
-  while (s->doc_hash[i] && s->doc[s->doc_hash[i] - 1].id != id) i = (i + 1) & (s->hash_size - 1);
-  return i;
-}
-
-fl_doc *fl_snapshot_doc(const fl_snapshot *s, uint32_t id) {
-  if (s->hash_size == 0 || id == FL_NONE) return NULL;
-  uint32_t place = s->doc_hash[slot_of(s, id)];
-  return place ? &s->doc[place - 1] : NULL;
-}
-
-static int grow_hash(fl_snapshot *s) {
-  size_t size = s->hash_size ? s->hash_size * 2 : 64;
-  uint32_t *hash = fl_calloc(size, sizeof *hash);
-  if (!hash) return FL_ENOMEM;
-  fl_free(s->doc_hash);
-  s->doc_hash = hash;
-  s->hash_size = size;
-  for (size_t i = 0; i < s->n_docs; i++) hash[slot_of(s, s->doc[i].id)] = (uint32_t)i + 1;
-  return FL_OK;
-}
-
-/* The document, made if new. *out = NULL when there are too many. */
-static int need_doc(fl_snapshot *s, uint32_t id, fl_doc **out) {
-  *out = fl_snapshot_doc(s, id);
-  if (*out || id == FL_NONE) return FL_OK;
-  if (s->n_docs == FL_DOCS_MAX) {
-    s->n_docs_left_out++;
-    return FL_OK;
-  }
-  if (s->n_docs == s->cap_docs) {
-    size_t cap = s->cap_docs ? s->cap_docs * 2 : 16;
-    fl_doc *doc = fl_reallocarray(s->doc, cap, sizeof *doc);
-    if (!doc) return FL_ENOMEM;
-    s->doc = doc;
-    s->cap_docs = cap;
-  }
-  if ((s->n_docs + 1) * 2 > s->hash_size && grow_hash(s) != FL_OK) return FL_ENOMEM;
-  fl_doc *d = &s->doc[s->n_docs];
-  *d = (fl_doc){.id = id, .tokens = FL_NONE, .rows = FL_NONE, .steps = FL_NONE, .loss = NAN,
-                .alone = NAN, .composed = NAN, .teacher = NAN, .held_round = FL_NONE,
-                .last_round = FL_NONE, .last_t = NAN, .last_study = FL_NONE};
-  s->doc_hash[slot_of(s, id)] = (uint32_t)++s->n_docs;
-  *out = d;
-  return FL_OK;
-}
-
-/* Adds a span to the sorted, disjoint ones. */
-static int add_span(fl_doc *d, uint32_t first, uint32_t end) {
-  if (end <= first || end == FL_NONE) return FL_OK;
-  size_t lo = 0;
-  while (lo < d->n_spans && d->span[lo].end < first) lo++;
-  size_t hi = lo;
-  while (hi < d->n_spans && d->span[hi].first <= end) {
-    if (d->span[hi].first < first) first = d->span[hi].first;
-    if (d->span[hi].end > end) end = d->span[hi].end;
-    hi++;
-  }
-  if (hi == lo) {
-    if (d->n_spans == SPANS_MAX) return FL_OK;
-    if (d->n_spans == d->cap_spans) {
-      size_t cap = d->cap_spans ? d->cap_spans * 2 : 4;
-      fl_span *span = fl_reallocarray(d->span, cap, sizeof *span);
-      if (!span) return FL_ENOMEM;
-      d->span = span;
-      d->cap_spans = cap;
-    }
-    memmove(d->span + lo + 1, d->span + lo, (d->n_spans - lo) * sizeof *d->span);
-    d->n_spans++;
-  } else if (hi > lo + 1) {
-    memmove(d->span + lo + 1, d->span + hi, (d->n_spans - hi) * sizeof *d->span);
-    d->n_spans -= hi - lo - 1;
-  }
-  d->span[lo] = (fl_span){first, end};
-  return FL_OK;
-}
-
-static void add_heat(fl_doc *d, uint32_t first, uint32_t end) {
-  if (d->tokens == FL_NONE || d->tokens == 0 || end <= first) return;
-  uint64_t a = (uint64_t)first * FL_HEAT / d->tokens;
-  uint64_t b = ((uint64_t)end * FL_HEAT + d->tokens - 1) / d->tokens;
-  for (uint64_t i = a; i < b && i < FL_HEAT; i++)
-    if (d->heat[i] < UINT16_MAX) d->heat[i]++;
-}
-
-uint32_t fl_doc_covered(const fl_doc *d) {
-  uint64_t n = 0;
-  for (size_t i = 0; i < d->n_spans; i++) n += d->span[i].end - d->span[i].first;
-  return n < FL_NONE ? (uint32_t)n : FL_NONE - 1;
-}
-
-double fl_doc_coverage(const fl_doc *d) {
-  if (d->tokens == FL_NONE || d->tokens == 0) return NAN;
-  double part = (double)fl_doc_covered(d) / d->tokens;
-  return part > 1 ? 1 : part;
-}
-
-bool fl_doc_held_is_old(const fl_doc *d) {
-  return d->last_round != FL_NONE && (d->held_round == FL_NONE || d->held_round < d->last_round);
-}
-
-double fl_doc_badness(const fl_snapshot *s, const fl_doc *d, fl_worst_by by) {
-  if (d->state == 4) return NAN; /* removed */
-  if (by == FL_WORST_BY_LOSS) return d->loss;
-  if (d->held_round == FL_NONE || (s->round != FL_NONE && d->held_round < s->round / 2)) return NAN;
-  return fmax(d->alone, d->composed); /* the one that is a number, if one is not */
-}
-
-fl_worst_by fl_snapshot_worst_by(const fl_snapshot *s) {
-  for (size_t i = 0; i < s->n_docs; i++)
-    if (!isnan(fl_doc_badness(s, &s->doc[i], FL_WORST_BY_HELD))) return FL_WORST_BY_HELD;
-  return FL_WORST_BY_LOSS;
-}
-
-/* --- one function a kind --------------------------------------------------------------------- */
 
 static double mix(double mean, double value, double weight) {
   if (isnan(value)) return mean;
@@ -161,16 +34,10 @@ static double mix(double mean, double value, double weight) {
 }
 
 static void go_back(fl_snapshot *s, uint32_t round) {
-  fl_series *const all[] = {&s->curve, &s->held, &s->held_composed, &s->held_teacher};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) fl_series_truncate(all[i], round);
+  fl_curves_truncate(&s->curves, round);
   fl_thin_truncate(&s->rate, round);
   fl_thin_truncate(&s->memory, round);
-  for (size_t i = 0; i < s->n_docs; i++) {
-    fl_series_truncate(&s->doc[i].curve, round);
-    fl_series_truncate(&s->doc[i].held, round);
-    fl_series_truncate(&s->doc[i].held_composed, round);
-    fl_series_truncate(&s->doc[i].held_teacher, round);
-  }
+  for (size_t i = 0; i < s->n_docs; i++) fl_curves_truncate(&s->doc[i].curves, round);
 }
 
 fl_run_kind fl_snapshot_run_kind(const fl_store *st, const fl_rec_run *r) {
@@ -221,7 +88,7 @@ static int on_run(fl_snapshot *s, const fl_store *st, const fl_rec_run *r, uint3
 
 static int on_doc(fl_snapshot *s, const fl_rec_doc *r) {
   fl_doc *d;
-  int rc = need_doc(s, r->doc, &d);
+  int rc = fl_snapshot_need_doc(s, r->doc, &d);
   if (!d) return rc;
   if (r->name.n) d->name = r->name;
   if (r->tokens != FL_NONE) d->tokens = r->tokens;
@@ -235,7 +102,7 @@ static int on_doc(fl_snapshot *s, const fl_rec_doc *r) {
 
 static int on_study(fl_snapshot *s, const fl_rec_study *r, uint32_t at) {
   fl_doc *d;
-  int rc = need_doc(s, r->doc, &d);
+  int rc = fl_snapshot_need_doc(s, r->doc, &d);
   if (r->rejected) {
     s->n_rejected++;
     s->by_rejection[r->rejected < FL_REJECTIONS ? r->rejected : 0]++;
@@ -252,8 +119,8 @@ static int on_study(fl_snapshot *s, const fl_rec_study *r, uint32_t at) {
   }
   d->convs++;
   if (r->first == FL_NONE || r->end == FL_NONE) return FL_OK;
-  add_heat(d, r->first, r->end);
-  return add_span(d, r->first, r->end);
+  fl_doc_add_heat(d, r->first, r->end);
+  return fl_doc_add_span(d, r->first, r->end);
 }
 
 static int set_resident(fl_snapshot *s, const fl_store *st, fl_ref now) {
@@ -266,11 +133,15 @@ static int set_resident(fl_snapshot *s, const fl_store *st, fl_ref now) {
     if (s->doc[i].residency != FL_EVICTED) s->doc[i].residency = FL_ON_DISK;
   for (size_t i = 0; i < n; i++) {
     fl_doc *d;
-    int rc = need_doc(s, ids[i], &d);
+    int rc = fl_snapshot_need_doc(s, ids[i], &d);
     if (rc != FL_OK) return rc;
     if (d) d->residency = FL_RESIDENT;
   }
   return FL_OK;
+}
+
+static void add_known(double *sum, double v) {
+  if (!isnan(v)) *sum += v;
 }
 
 static void add_cost(fl_snapshot *s, const fl_rec_round *r) {
@@ -280,10 +151,18 @@ static void add_cost(fl_snapshot *s, const fl_rec_round *r) {
                .gen_tokens = fl_known(r->gen_tokens), .tokens = fl_known(r->tokens), .rounds = 1,
                .gflop = (double)r->gflop, .gbyte = (double)r->gbyte};
   s->last = c;
-  double *sum = &s->cost.seconds;
-  const double *add = &c.seconds;
-  for (size_t i = 0; i < sizeof c / sizeof *sum; i++)
-    if (!isnan(add[i])) sum[i] += add[i];
+  fl_cost *sum = &s->cost;
+  add_known(&sum->seconds, c.seconds);
+  add_known(&sum->gen_s, c.gen_s);
+  add_known(&sum->teacher_s, c.teacher_s);
+  add_known(&sum->student_s, c.student_s);
+  add_known(&sum->opt_s, c.opt_s);
+  add_known(&sum->io_s, c.io_s);
+  add_known(&sum->gen_tokens, c.gen_tokens);
+  add_known(&sum->tokens, c.tokens);
+  add_known(&sum->rounds, c.rounds);
+  add_known(&sum->gflop, c.gflop);
+  add_known(&sum->gbyte, c.gbyte);
   s->round_s = mix(s->round_s, c.seconds, 0.1);
   if (c.seconds > 0) s->tok_s = c.tokens / c.seconds;
   if (c.gen_s > 0) s->gen_tok_s = c.gen_tokens / c.gen_s;
@@ -294,10 +173,10 @@ static void add_cost(fl_snapshot *s, const fl_rec_round *r) {
 
 static int push_curves(fl_snapshot *s, const fl_rec_round *r, fl_doc *d) {
   const double tok = r->seconds > 0 ? fl_known(r->tokens) / (double)r->seconds : (double)NAN;
-  int rc = fl_series_push(&s->curve, r->round, (double)r->loss);
+  int rc = fl_series_push(&s->curves.loss, r->round, (double)r->loss);
   if (rc == FL_OK) rc = fl_thin_push(&s->rate, r->round, tok);
   if (rc == FL_OK) rc = fl_thin_push(&s->memory, r->round, (double)r->rss);
-  if (rc == FL_OK && d) rc = fl_series_push(&d->curve, r->round, (double)r->loss);
+  if (rc == FL_OK && d) rc = fl_series_push(&d->curves.loss, r->round, (double)r->loss);
   return rc;
 }
 
@@ -310,10 +189,10 @@ static int on_round(fl_snapshot *s, const fl_store *st, const fl_rec_round *r, u
   if (r->resident.n) rc = set_resident(s, st, r->resident);
   const uint32_t *pair = fl_store_numbers(st, r->steps);
   for (uint32_t i = 0; rc == FL_OK && i + 1 < r->steps.n; i += 2) {
-    rc = need_doc(s, pair[i], &d);
+    rc = fl_snapshot_need_doc(s, pair[i], &d);
     if (d) d->steps = pair[i + 1];
   }
-  if (rc == FL_OK) rc = need_doc(s, r->doc, &d);
+  if (rc == FL_OK) rc = fl_snapshot_need_doc(s, r->doc, &d);
   if (rc != FL_OK) return rc;
   s->round = r->round;
   s->round_at = at;
@@ -343,12 +222,12 @@ static int on_rotate(fl_snapshot *s, const fl_store *st, const fl_rec_rotate *r,
     if (s->doc[i].residency == FL_EVICTED) s->doc[i].residency = FL_ON_DISK;
   const uint32_t *id = fl_store_numbers(st, r->out);
   for (uint32_t i = 0; rc == FL_OK && i < r->out.n; i++) {
-    rc = need_doc(s, id[i], &d);
+    rc = fl_snapshot_need_doc(s, id[i], &d);
     if (d) d->residency = FL_EVICTED;
   }
   id = fl_store_numbers(st, r->in);
   for (uint32_t i = 0; rc == FL_OK && i < r->in.n; i++) {
-    rc = need_doc(s, id[i], &d);
+    rc = fl_snapshot_need_doc(s, id[i], &d);
     if (d) d->residency = FL_RESIDENT;
   }
   return rc;
@@ -374,26 +253,28 @@ static int push_held(fl_series *of_doc, fl_series *of_fleet, fl_mean *m, double 
 
 static int on_heldout(fl_snapshot *s, const fl_rec_heldout *r) {
   fl_doc *d;
-  int rc = need_doc(s, r->doc, &d);
+  int rc = fl_snapshot_need_doc(s, r->doc, &d);
   if (!d || r->round == FL_NONE) return rc;
   d->held_round = r->round;
-  rc = push_held(&d->held, &s->held, &s->mean_alone, &d->alone, r->round, (double)r->alone);
+  rc = push_held(&d->curves.alone, &s->curves.alone, &s->mean_alone, &d->alone, r->round,
+                 (double)r->alone);
   if (rc == FL_OK)
-    rc = push_held(&d->held_composed, &s->held_composed, &s->mean_composed, &d->composed, r->round,
-                   (double)r->composed);
+    rc = push_held(&d->curves.composed, &s->curves.composed, &s->mean_composed, &d->composed,
+                   r->round, (double)r->composed);
   if (rc == FL_OK)
-    rc = push_held(&d->held_teacher, &s->held_teacher, &s->mean_teacher, &d->teacher, r->round,
+    rc = push_held(&d->curves.teacher, &s->curves.teacher, &s->mean_teacher, &d->teacher, r->round,
                    (double)r->teacher);
   return rc;
 }
 
 static int on_coverage(fl_snapshot *s, const fl_store *st, const fl_rec_coverage *r) {
   fl_doc *d;
-  int rc = need_doc(s, r->doc, &d);
+  int rc = fl_snapshot_need_doc(s, r->doc, &d);
   if (!d) return rc;
   if (d->tokens == FL_NONE) d->tokens = r->tokens;
   const uint32_t *v = fl_store_numbers(st, r->spans);
-  for (uint32_t i = 0; rc == FL_OK && i + 1 < r->spans.n; i += 2) rc = add_span(d, v[i], v[i + 1]);
+  for (uint32_t i = 0; rc == FL_OK && i + 1 < r->spans.n; i += 2)
+    rc = fl_doc_add_span(d, v[i], v[i + 1]);
   return rc;
 }
 
@@ -421,15 +302,19 @@ static void on_request(fl_snapshot *s, const fl_rec_request *r) {
   s->queue_s = mix(s->queue_s, (double)r->queue_s, 0.1);
 }
 
+/* A log may say any number; what no count can be is unknown. */
+static uint32_t whole(float v) { return v < 4294967296.0f ? (uint32_t)v : FL_NONE; }
+
 static int on_control(fl_snapshot *s, const fl_rec_control *r) {
   s->n_controls++;
   switch (r->cmd) {
     case 1: s->paused = true; break;
     case 2: s->paused = false; break;
     case 6:
-      if (r->key == 1 && r->value >= 0) s->lr = (double)r->value;
-      else if (r->key == 2 && r->value >= 0) s->budget = (uint32_t)r->value;
-      else if (r->key == 3 && r->value >= 0) s->rounds = (uint32_t)r->value;
+      if (!(r->value >= 0)) break;
+      if (r->key == 1) s->lr = (double)r->value;
+      else if (r->key == 2) s->budget = whole(r->value);
+      else if (r->key == 3) s->rounds = whole(r->value);
       break;
     case 7: {
       fl_doc *d = fl_snapshot_doc(s, r->doc);
@@ -496,25 +381,4 @@ int fl_snapshot_fold(fl_snapshot *s, const fl_store *store, size_t upto) {
 double fl_snapshot_seconds_left(const fl_snapshot *s) {
   if (s->state != FL_RUN_ACTIVE || s->rounds == FL_NONE || s->round == FL_NONE) return NAN;
   return s->round >= s->rounds ? 0 : (s->rounds - s->round) * s->round_s;
-}
-
-size_t fl_snapshot_count(const fl_snapshot *s, fl_residency r) {
-  size_t n = 0;
-  for (size_t i = 0; i < s->n_docs; i++) {
-    fl_residency have = s->doc[i].residency;
-    n += have == r || (r == FL_RESIDENT && have == FL_TRAINING);
-  }
-  return n;
-}
-
-size_t fl_snapshot_worst(const fl_snapshot *s) {
-  size_t worst = SIZE_MAX, known = 0;
-  fl_worst_by by = fl_snapshot_worst_by(s);
-  for (size_t i = 0; i < s->n_docs; i++) {
-    double b = fl_doc_badness(s, &s->doc[i], by);
-    if (isnan(b)) continue;
-    known++;
-    if (worst == SIZE_MAX || b > fl_doc_badness(s, &s->doc[worst], by)) worst = i;
-  }
-  return known > 1 ? worst : SIZE_MAX; /* one alone is not the worst */
 }

@@ -27,6 +27,11 @@ typedef struct fl_span {
   uint32_t first, end; /* tokens, half open */
 } fl_span;
 
+/* Losses by round, nats per token: of training, and held out alone, together, the teacher's own. */
+typedef struct fl_curves {
+  fl_series loss, alone, composed, teacher;
+} fl_curves;
+
 typedef struct fl_doc {
   uint32_t id;
   fl_ref name;             /* in the store */
@@ -47,15 +52,8 @@ typedef struct fl_doc {
   fl_span *span;           /* sorted, disjoint */
   size_t n_spans, cap_spans;
   uint16_t heat[FL_HEAT];  /* conversations by place in the document */
-  fl_series curve, held, held_composed, held_teacher;
+  fl_curves curves;
 } fl_doc;
-
-typedef struct fl_latest {
-  uint32_t *at; /* records, oldest first, at most `max` */
-  size_t n;
-} fl_latest;
-
-enum { FL_LATEST = 64 };
 
 typedef enum fl_run_state {
   FL_RUN_NONE,   /* no run event yet */
@@ -83,7 +81,7 @@ typedef struct fl_snapshot {
   size_t applied;            /* events folded */
   double t, t0;              /* of the last and the first event; NaN: none */
   fl_doc *doc;
-  size_t n_docs, cap_docs, n_docs_left_out;
+  size_t n_docs, cap_docs;
   uint32_t *doc_hash;        /* open addressing, place + 1; 0: empty */
   size_t hash_size;
 
@@ -103,7 +101,7 @@ typedef struct fl_snapshot {
   double rss, peak_rss, resident_bytes; /* bytes */
   double tok_s, gen_tok_s;   /* of the last round, supervised and generated tokens a second */
   fl_cost cost, last;        /* since the beginning; the last round alone */
-  fl_series curve, held, held_composed, held_teacher;
+  fl_curves curves;          /* held out: the mean of what the documents last had */
   fl_thin rate, memory;
   uint32_t round_at;         /* record of the last round, FL_NONE */
 

@@ -40,6 +40,14 @@ static void add_text(curves *cs, const fl_series *s, bool raw, const char *name)
   add(cs, s, raw, name, strlen(name));
 }
 
+static void add_all(curves *cs, const fl_curves *of, bool held_out) {
+  add_text(cs, &of->loss, true, "loss");
+  if (!held_out) return;
+  add_text(cs, &of->alone, false, "held-out, alone");
+  add_text(cs, &of->composed, false, "held-out, together");
+  add_text(cs, &of->teacher, false, "the teacher's own");
+}
+
 static void add_worst(fl_app *a, curves *cs) {
   const fl_feed *f = fl_app_feed(a);
   const fl_snapshot *s = &f->snap;
@@ -49,10 +57,11 @@ static void add_worst(fl_app *a, curves *cs) {
   while (cs->n < FL_CURVES) {
     const fl_doc *best = NULL;
     for (size_t i = 0; i < s->n_docs; i++) {
-      double b = fl_doc_badness(s, &s->doc[i], by);
+      const fl_doc *d = &s->doc[i];
+      double b = fl_doc_badness(s, d, by);
       bool later = b < below || (b == below && i >= after);
-      if (!isnan(b) && s->doc[i].curve.n && later && (!best || b > fl_doc_badness(s, best, by)))
-        best = &s->doc[i];
+      if (isnan(b) || d->curves.loss.n == 0 || !later) continue;
+      if (!best || b > fl_doc_badness(s, best, by)) best = d;
     }
     if (!best) return;
     below = fl_doc_badness(s, best, by);
@@ -60,7 +69,7 @@ static void add_worst(fl_app *a, curves *cs) {
     char buf[32];
     size_t n;
     const char *name = fl_feed_doc_name(f, best, buf, sizeof buf, &n);
-    add(cs, &best->curve, false, name, n);
+    add(cs, &best->curves.loss, false, name, n);
   }
 }
 
@@ -72,27 +81,20 @@ static curves choose(fl_app *a) {
   switch (a->settings.curves) {
     case SHOW_ONE:
       d = fl_fleet_selected(a);
-      if (!d) break;
-      add_text(&cs, &d->curve, true, "loss");
-      if (held) add_text(&cs, &d->held, false, "held-out, alone");
-      if (held) add_text(&cs, &d->held_composed, false, "held-out, together");
-      if (held) add_text(&cs, &d->held_teacher, false, "the teacher's own");
+      if (d) add_all(&cs, &d->curves, held);
       break;
     case SHOW_WORST: add_worst(a, &cs); break;
     case SHOW_RUNS:
       for (size_t i = 0; i < a->n_feeds; i++)
-        add_text(&cs, &a->feed[i].snap.curve, false, a->feed[i].label);
+        add_text(&cs, &a->feed[i].snap.curves.loss, false, a->feed[i].label);
       for (size_t i = 0; held && i < a->n_feeds; i++) {
         char name[64];
         snprintf(name, sizeof name, "%.40s, held-out", a->feed[i].label);
-        add_text(&cs, &a->feed[i].snap.held, false, name);
+        add_text(&cs, &a->feed[i].snap.curves.alone, false, name);
       }
       break;
     default:
-      add_text(&cs, &s->curve, true, "loss");
-      if (held) add_text(&cs, &s->held, false, "held-out, alone");
-      if (held) add_text(&cs, &s->held_composed, false, "held-out, together");
-      if (held) add_text(&cs, &s->held_teacher, false, "the teacher's own");
+      add_all(&cs, &s->curves, held);
       break;
   }
   return cs;

@@ -8,12 +8,13 @@
 #include "tui/app.h"
 #include "tui/format.h"
 
+enum { RECENT_MAX = 64 };
 static const double type_pause_s = 0.4; /* after the last key, before the query is sent */
 
 static size_t recent_count(const fl_app *a) {
   const fl_feed *f = &a->feed[a->current];
   size_t n = f->snap.n_retrieves; /* of the moment that is shown */
-  return n < FL_LATEST ? n : FL_LATEST;
+  return n < RECENT_MAX ? n : RECENT_MAX;
 }
 
 /* The event of the i-th newest query. */
