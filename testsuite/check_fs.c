@@ -259,6 +259,18 @@ START_TEST(names_and_paths) {
   fl_free(p);
   fl_free(q);
   fl_free(r);
+  /* a link leads to its file; where nothing is there, the name stays as it is */
+  scratch_put(scratch("file"), "x", 1);
+  ck_assert_int_eq(symlink("file", scratch("link")), 0);
+  p = fl_fs_real(scratch("link"));
+  q = fl_fs_real(scratch("file"));
+  r = fl_fs_real("none/../such");
+  ck_assert_str_eq(p, q);
+  ck_assert(p[0] == '/');
+  ck_assert_str_eq(r, "none/../such");
+  fl_free(p);
+  fl_free(q);
+  fl_free(r);
   char longest[300];
   memset(longest, 'x', sizeof longest);
   longest[255] = '\0';

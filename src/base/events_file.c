@@ -42,12 +42,12 @@ struct fl_events_file {
 
 char *fl_events_older(const char *path) {
   static const char suffix[] = ".jsonl";
-  char *real = realpath(path, NULL); /* allocated by libc; NULL: nothing is there */
-  const char *at = real != NULL ? real : path;
+  char *at = fl_fs_real(path);
+  if (at == NULL) return NULL;
   size_t n = strlen(at), s = sizeof suffix - 1;
   const bool has = n > s && memcmp(at + n - s, suffix, s) == 0;
   char *out = has ? fl_asprintf("%.*s.1%s", (int)(n - s), at, suffix) : fl_asprintf("%s.1", at);
-  fl_free(real);
+  fl_free(at);
   return out;
 }
 
@@ -266,9 +266,7 @@ int fl_events_file_open(fl_events_file **out, const char *path, uint64_t part_by
     goto done;
   }
   /* The file that a link names is turned, beside itself, and the link stays. */
-  char *real = realpath(path, NULL);
-  char *copy = fl_strdup(real != NULL ? real : path);
-  fl_free(real);
+  char *copy = fl_fs_real(path);
   if (copy == NULL) goto oom;
   fl_free(f->path);
   f->path = copy;

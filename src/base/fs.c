@@ -228,6 +228,11 @@ char *fl_fs_join(const char *dir, const char *name) {
   return fl_asprintf("%s%s%s", dir, slash, name);
 }
 
+char *fl_fs_real(const char *path) {
+  char *real = realpath(path, NULL); /* allocated by libc */
+  return real != NULL ? real : fl_strdup(path);
+}
+
 int fl_fs_nameless(const char *dir) {
   int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return fd;

@@ -70,6 +70,9 @@ int fl_fs_remove(const char *path); /* missing is FL_OK */
 int fl_fs_size(uint64_t *out, const char *path, fl_err *err);
 /* dir + "/" + name, allocated. */
 char *fl_fs_join(const char *dir, const char *name);
+/* The path of what a path leads to, from the root and without links; where nothing is there, the
+ * path as it is. For fl_free; NULL: no memory. */
+char *fl_fs_real(const char *path);
 /* True for a plain file name: 1 to 255 bytes, no '/', neither "." nor "..". */
 bool fl_fs_is_plain_name(const char *name);
 

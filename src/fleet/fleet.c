@@ -289,6 +289,11 @@ int fl_fleet_reload(fl_fleet *f, bool *changed, fl_err *err) {
   return rc == FL_OK ? fl_fleet_take(f, &now, changed, err) : rc;
 }
 
+bool fl_fleet_moved_on(fl_fleet *f) {
+  bool changed = false;
+  return f->read_only && fl_fleet_reload(f, &changed, NULL) == FL_OK && changed;
+}
+
 int fl_fleet_take(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err) {
   bool differs = now->rounds != f->m.rounds || now->edits != f->m.edits || now->n != f->m.n;
   bool index = !same_text(now->index_file, f->m.index_file);

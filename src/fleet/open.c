@@ -153,11 +153,11 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
  * ranks, which must not keep them apart: it is set once they have been compared. */
 static int note_model(fl_fleet *f, fl_err *err) {
   const char *name = fl_template_name(fl_model_template(f->model));
-  char *real = realpath(fl_model_path(f->model), NULL); /* allocated by libc */
-  const char *path = real != NULL ? real : fl_model_path(f->model);
+  char *path = fl_fs_real(fl_model_path(f->model));
   if (f->m.template_name == NULL || strcmp(f->m.template_name, name) != 0) f->unsaved = true;
-  const bool ok = fl_set_string(&f->m.template_name, name) && fl_set_string(&f->m.model_path, path);
-  fl_free(real);
+  const bool ok = path != NULL && fl_set_string(&f->m.template_name, name) &&
+                  fl_set_string(&f->m.model_path, path);
+  fl_free(path);
   return ok ? FL_OK : oom(f->dir, err);
 }
 

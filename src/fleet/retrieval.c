@@ -154,21 +154,16 @@ int fl_manifest_read_index(fl_index **out, const fl_manifest *m, const char *dir
   return rc;
 }
 
-/* While a trainer works in the folder, a file may go between reading the manifest and opening. */
 int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
   if (f->index != NULL) return FL_OK;
-  int rc = FL_ENOENT;
-  bool changed = true;
-  for (int attempt = 0; rc == FL_ENOENT && changed && attempt < 8; attempt++) {
+  const size_t dim = fl_model_hparams(f->model)->d_model;
+  for (int left = FL_RELOADS;; left--) {
     fl_err why = { 0 };
-    rc = fl_manifest_read_index(&f->index, &f->m, f->dir, fl_model_hparams(f->model)->d_model,
-                                &why);
-    changed = false;
-    if (rc == FL_ENOENT && f->read_only && fl_fleet_reload(f, &changed, NULL) != FL_OK)
-      changed = false;
-    if (rc != FL_OK && !changed && err != NULL) *err = why;
+    int rc = fl_manifest_read_index(&f->index, &f->m, f->dir, dim, &why);
+    if (rc == FL_ENOENT && left > 0 && fl_fleet_moved_on(f)) continue;
+    if (rc != FL_OK && err != NULL) *err = why;
+    return rc;
   }
-  return rc;
 }
 
 static void print_doc(fl_buf *b, const fl_fleet *f, const fl_hit *h) {

@@ -87,7 +87,12 @@ bool fl_cache_has(const fl_fleet *f, size_t i); /* the cartridge of document i *
 
 /* Read-only fleets: takes the manifest on disk when it differs from ours. *changed tells. */
 int fl_fleet_reload(fl_fleet *f, bool *changed, fl_err *err);
-/* The same with one that was read already, which is used up. */
+/* A file that the manifest in memory names is gone. True: a trainer has saved since, and what it
+ * saved has been taken over, so that looking again makes sense; FL_RELOADS times at the most, for a
+ * trainer that saves faster than its files are read. */
+enum { FL_RELOADS = 7 };
+bool fl_fleet_moved_on(fl_fleet *f);
+/* As fl_fleet_reload with a manifest that was read already, which is used up. */
 int fl_fleet_take(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err);
 /* *out = the cartridge of document i: the resident's own rows in a trainer, else from the cache or
  * from disk. Valid until the next call. */

@@ -48,9 +48,9 @@ static void put_run(fl_event *e, const fl_fleet *f, const char *cmd, uint64_t ro
   fl_event_str(e, "version", PACKAGE_VERSION);
   fl_event_int(e, "pid", (int64_t)getpid());
   fl_event_bool(e, "resumed", f->m.rounds > 0);
-  char *path = realpath(fl_model_path(f->model), NULL); /* allocated by libc */
-  fl_event_str(e, "model", path != NULL ? path : fl_model_path(f->model));
-  fl_free(path);
+  char *model = fl_fs_real(fl_model_path(f->model));
+  fl_event_str(e, "model", model != NULL ? model : fl_model_path(f->model));
+  fl_free(model);
   fl_event_str(e, "model_name", fl_model_name(f->model));
   fl_event_str(e, "model_hash", fl_model_hash(f->model));
   fl_event_str(e, "template", fl_template_name(fl_model_template(f->model)));
