@@ -1,49 +1,17 @@
 /* check_engine_disk.c - the engine on a disk that hangs, or has lost a file: who needs nothing of it
  * goes on. */
+#include "gate.h"
+#include "serve/spill.h"
 #include "serve_util.h"
 
-/* --- a gate for the thread that reads cartridges --- */
-
-typedef struct gate {
-  pthread_mutex_t mu;
-  pthread_cond_t moved;
-  bool shut;
-  size_t came;
-} gate;
-/* Static: a thread that was left behind at a stop may still stand in it. */
-static gate disk = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0 };
-
-static void stand_at_gate(void *ctx) {
-  gate *g = ctx;
-  pthread_mutex_lock(&g->mu);
-  g->came++;
-  pthread_cond_broadcast(&g->moved);
-  while (g->shut) pthread_cond_wait(&g->moved, &g->mu);
-  pthread_mutex_unlock(&g->mu);
-}
-
-static void set_gate(gate *g, bool shut) {
-  pthread_mutex_lock(&g->mu);
-  g->shut = shut;
-  if (shut) g->came = 0;
-  pthread_cond_broadcast(&g->moved);
-  pthread_mutex_unlock(&g->mu);
-}
-
-static size_t wait_at_gate(gate *g) {
-  pthread_mutex_lock(&g->mu);
-  while (g->came == 0) pthread_cond_wait(&g->moved, &g->mu);
-  const size_t n = g->came;
-  pthread_mutex_unlock(&g->mu);
-  return n;
-}
+static gate disk = GATE_OPEN;
 
 static served serve_by_gate(bool speculate) {
   fl_engine_options o = small_options();
   o.speculate = speculate;
   o.reading = stand_at_gate;
   o.reading_ctx = &disk;
-  set_gate(&disk, false);
+  open_gate(&disk);
   return serve(&o, true);
 }
 
@@ -95,7 +63,7 @@ START_TEST(test_disk_hangs) {
   running.sampling = warm;
   client *before = client_begin(s.e, &running);
   client_wait_delta(before);
-  set_gate(&disk, true);
+  shut_gate(&disk, 0);
   client *reads = client_begin(s.e, &first);
   ck_assert_uint_eq(wait_at_gate(&disk), 1);
   client *waits = client_begin(s.e, &second), *stays = client_begin(s.e, &third);
@@ -105,7 +73,7 @@ START_TEST(test_disk_hangs) {
   cancel_and_wait(waits);
   cancel_and_wait(reads);
   ck_assert_int_eq(stays->starts + stays->ends, 0);
-  set_gate(&disk, false);
+  open_gate(&disk);
   client_wait_ok(stays);
   expect_oracle(stays, "lighthouse", question[0]);
   client *again = converse(s.e, &first);
@@ -126,14 +94,14 @@ START_TEST(test_stop_while_disk_hangs) {
   served s = serve_by_gate(true);
   fl_message m = user_says(question[0]);
   fl_job_request first = request_for(&m, bakery), second = request_for(&m, library);
-  set_gate(&disk, true);
+  shut_gate(&disk, 0);
   client *reads = client_begin(s.e, &first), *waits = client_begin(s.e, &second);
   ck_assert_uint_eq(wait_at_gate(&disk), 1);
   serve_end(&s, 1e9);
   ck_assert_int_eq(reads->ends + waits->ends, 2);
   ck_assert_int_eq(reads->finish, FL_FINISH_CANCELLED);
   ck_assert_int_eq(waits->finish, FL_FINISH_CANCELLED);
-  set_gate(&disk, false);
+  open_gate(&disk);
   client_free(reads);
   client_free(waits);
 }
@@ -180,6 +148,105 @@ START_TEST(test_file_gone) {
 }
 END_TEST
 
+/* --- spilled slots --- */
+
+enum { TALKS = FL_SPILL_WAITING + 3 };
+
+typedef struct talks {
+  char text[TALKS][160];
+  fl_message m[TALKS];
+  fl_job_request r[TALKS];
+  client *want[TALKS]; /* of an engine without a disk */
+} talks;
+
+static void talks_begin(talks *t) {
+  fl_engine_options o = small_options();
+  served s = serve(&o, false);
+  for (int i = 0; i < TALKS; i++) {
+    snprintf(t->text[i], sizeof t->text[i],
+             "%d. %s Tell me all that you know of it, one thing after another, and more.", i,
+             question[i % QUESTIONS]);
+    t->m[i] = user_says(t->text[i]);
+    t->r[i] = request_of(&t->m[i], 1);
+    t->want[i] = converse(s.e, &t->r[i]);
+    ck_assert_uint_ge(t->want[i]->prompt, FL_SPILL_MIN);
+  }
+  serve_end(&s, 0);
+}
+
+static void talks_end(talks *t) {
+  for (int i = 0; i < TALKS; i++) client_free(t->want[i]);
+}
+
+static void same_talk(fl_engine *e, const talks *t, int i) {
+  client *c = converse(e, &t->r[i]);
+  ck_assert_str_eq(client_text(c), client_text(t->want[i]));
+  client_free(c);
+}
+
+/* More slots are put out than may wait for a disk that hangs, at the beginning of a file or in its
+ * middle; with memory for one conversation each needs the pages of the one before, too. All are
+ * answered, and the stop ends. */
+START_TEST(test_spill_hangs) {
+  talks t;
+  fl_engine_options o = small_options();
+  fl_engine_stats st;
+  char *dir = fl_strdup(spill_dir());
+  spill_drop();
+  talks_begin(&t);
+  o.n_slots = 1;
+  o.spill_dir = dir;
+  o.reading = stand_at_gate;
+  o.reading_ctx = &disk;
+  if (_i == 1) o.max_bytes = (uint64_t)5 * 4 * 2 * 2 * 64 * 32 * 4; /* 5 pages, 4 of them are used */
+  open_gate(&disk);
+  served s = serve(&o, false);
+  shut_gate(&disk, _i == 1 ? 2 : 0);
+  for (int i = 0; i < TALKS; i++) same_talk(s.e, &t, i);
+  ck_assert_uint_eq(wait_at_gate(&disk), _i == 1 ? 3 : 1);
+  fl_engine_stats_get(s.e, &st);
+  ck_assert_uint_eq(st.spills, 0);
+  ck_assert_uint_ge(st.spills_failed, 1);
+  serve_end(&s, 0);
+  open_gate(&disk);
+  talks_end(&t);
+  fl_free(dir);
+}
+END_TEST
+
+/* Rows that the disk does not give are computed again; meanwhile others are answered, and one that
+ * leaves does. */
+START_TEST(test_restore_hangs) {
+  talks t;
+  fl_engine_options o = small_options();
+  char *dir = fl_strdup(spill_dir());
+  spill_drop();
+  talks_begin(&t);
+  o.spill_dir = dir;
+  served s = serve(&o, false);
+  for (int i = 0; i < 2; i++) same_talk(s.e, &t, i);
+  serve_end(&s, 0);
+  o.reading = stand_at_gate;
+  o.reading_ctx = &disk;
+  open_gate(&disk);
+  s = serve(&o, false);
+  shut_gate(&disk, 2);
+  client *reads = client_begin(s.e, &t.r[0]), *leaves = client_begin(s.e, &t.r[1]);
+  ck_assert_uint_eq(wait_at_gate(&disk), 3);
+  same_talk(s.e, &t, 2);
+  cancel_and_wait(leaves);
+  client_wait_ok(reads);
+  ck_assert_str_eq(client_text(reads), client_text(t.want[0]));
+  ck_assert_uint_eq(reads->cached, 0);
+  client_free(reads);
+  same_talk(s.e, &t, 1); /* does not ask such a disk */
+  serve_end(&s, 0);
+  open_gate(&disk);
+  talks_end(&t);
+  fl_free(dir);
+}
+END_TEST
+
 Suite *suite_engine_disk(void) {
   Suite *s = suite_create("engine_disk");
   TCase *t = tcase_create("engine_disk");
@@ -188,6 +255,8 @@ Suite *suite_engine_disk(void) {
   tcase_add_loop_test(t, test_disk_hangs, 0, 2);
   tcase_add_test(t, test_stop_while_disk_hangs);
   tcase_add_test(t, test_file_gone);
+  tcase_add_loop_test(t, test_spill_hangs, 0, 2);
+  tcase_add_test(t, test_restore_hangs);
   suite_add_tcase(s, t);
   return s;
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "gate.h"
 #include "model_util.h"
 #include "scratch.h"
 #include "serve/spill.h"
@@ -70,7 +71,16 @@ static void save(fl_spill *s, size_t n, const char *key) {
   fl_seq *rows = fork_all();
   fl_spill_save(s, &it, &rows);
   fl_seq_free(rows); /* not taken */
-  while (fl_spill_wait(s)) continue;
+  ck_assert(fl_spill_wait(s));
+}
+
+/* Saves and does not wait. */
+static void save_late(fl_spill *s) {
+  const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = 40, .key = "k",
+                             .owner = 8 };
+  fl_seq *rows = fork_all();
+  fl_spill_save(s, &it, &rows);
+  ck_assert_ptr_null(rows);
 }
 
 /* Rows [0, n) of two sequences, bit for bit. */
@@ -160,7 +170,7 @@ START_TEST(test_limits) {
 }
 END_TEST
 
-/* Many conversations at once, none waited for: a file is found while it is written, all are there
+/* Conversations as they come: each is found while it is on its way, all that were taken are there
  * in the end, each with its own rows, and every page is given back. */
 START_TEST(test_written_beside) {
   enum { MANY = 3 * FL_SPILL_WAITING };
@@ -168,25 +178,28 @@ START_TEST(test_written_beside) {
   fl_spill *s = open_spill(MANY);
   const size_t before = fl_kv_pool_bytes(pool);
   const int32_t first = ids[PREFIX];
+  size_t common = 0, written = 0;
   for (int i = 0; i < MANY; i++) {
     const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = ROWS, .key = "k",
                                .owner = 9 };
     fl_seq *rows = fork_all(), *again = fork_all();
     ids[PREFIX] = (first + i) % 2000;
+    if (i % FL_SPILL_WAITING == 0) ck_assert(fl_spill_wait(s)); /* there are places again */
     fl_spill_save(s, &it, &rows);
     ck_assert_ptr_null(rows);
     fl_spill_save(s, &it, &again); /* it is on its way already */
     ck_assert_ptr_nonnull(again);
     fl_seq_free(again);
+    const fl_seq *newest = fl_spill_unwritten(s, &prefix, 9, ids + PREFIX, ROWS, &common);
+    if (common == ROWS) same_rows(seq, newest, PREFIX + ROWS);
+    (void)fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &written);
+    ck_assert_uint_eq(common > written ? common : written, ROWS); /* in memory or on the disk */
   }
-  size_t common = 0, written = 0;
-  const fl_seq *newest = fl_spill_unwritten(s, &prefix, 9, ids + PREFIX, ROWS, &common);
-  fl_spill_file *file = fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &written);
-  ck_assert_uint_eq(common > written ? common : written, ROWS); /* in memory or on the disk */
-  if (common == ROWS && written < ROWS) same_rows(seq, newest, PREFIX + ROWS);
-  while (fl_spill_wait(s)) continue;
+  ck_assert(fl_spill_wait(s));
+  ck_assert(!fl_spill_holds_rows(s));
+  ck_assert_int_eq(fl_spill_make_room(s), FL_SPILL_EMPTY);
   ck_assert_ptr_null(fl_spill_unwritten(s, &prefix, 9, ids + PREFIX, ROWS, &common));
-  file = fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &written);
+  fl_spill_file *file = fl_spill_find(s, &prefix, 9, ids + PREFIX, ROWS, &written);
   ck_assert_uint_eq(written, ROWS);
   fl_seq *t = begun();
   ck_assert_int_eq(restore(s, file, t, ROWS), FL_OK);
@@ -195,10 +208,7 @@ START_TEST(test_written_beside) {
   ck_assert_uint_eq(fl_spill_n(s), MANY);
   ck_assert_uint_eq(fl_spill_stats_of(s).saved, MANY);
   ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
-  const fl_spill_item last = { .prefix = &prefix, .ids = ids + PREFIX, .n = 40, .key = "k",
-                               .owner = 8 };
-  fl_seq *rows = fork_all();
-  fl_spill_save(s, &last, &rows);
+  save_late(s);
   fl_spill_close(s); /* finishes what it was given */
   ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
   s = open_spill(MANY + 1);
@@ -219,7 +229,7 @@ START_TEST(test_read_beside) {
   setup();
   fl_spill *s = open_spill(4);
   atomic_int ready = 0;
-  fl_spill_on_read(s, count_ready, &ready);
+  fl_spill_set_hooks(s, &(fl_spill_hooks){ .ready = count_ready, .ready_ctx = &ready });
   const size_t before = fl_kv_pool_bytes(pool);
   save(s, 60, "me");
   fl_spill_reading *read[MANY];
@@ -229,7 +239,9 @@ START_TEST(test_read_beside) {
     ck_assert_int_eq(fl_seq_reserve(t[i], PREFIX + 60, NULL), FL_OK);
     ck_assert_int_eq(fl_spill_read(&read[i], s, fl_spill_at(s, 0), t[i], 60), FL_OK);
   }
-  fl_spill_read_abandon(read[1]);
+  fl_spill_read_drop(s, read[1]);
+  ck_assert_uint_eq(fl_seq_rows(t[1]), PREFIX);
+  fl_seq_free(t[1]);
   save(s, ROWS, "me"); /* holds the first, which leaves the list */
   ck_assert_uint_eq(fl_spill_n(s), 1);
   ck_assert_uint_eq(fl_spill_at(s, 0)->n, ROWS);
@@ -240,16 +252,70 @@ START_TEST(test_read_beside) {
     same_rows(seq, t[i], PREFIX + 60);
     fl_seq_free(t[i]);
   }
-  while (fl_spill_wait(s)) continue;
+  ck_assert(fl_spill_wait(s));
   ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
-  ck_assert_int_eq(atomic_load(&ready), MANY);
+  ck_assert_int_eq(atomic_load(&ready), MANY + 2); /* and two files were written */
   ck_assert_uint_eq(scratch_count(), 2); /* one file and the lock */
   fl_seq *last = begun();
   ck_assert_int_eq(fl_seq_reserve(last, PREFIX + ROWS, NULL), FL_OK);
   ck_assert_int_eq(fl_spill_read(&read[0], s, fl_spill_at(s, 0), last, ROWS), FL_OK);
-  fl_spill_read_abandon(read[0]);
+  fl_spill_read_drop(s, read[0]);
+  fl_seq_free(last);
   fl_spill_close(s);
   ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
+  teardown();
+}
+END_TEST
+
+static gate disk = GATE_OPEN;
+
+/* A disk that hangs, before the first block of a file or after some: nothing waits for it, rows and
+ * pages are there again when they are wanted, and what it did is tidied when it goes on. */
+START_TEST(test_disk_hangs) {
+  setup();
+  fl_spill *s = open_spill(4);
+  const size_t before = fl_kv_pool_bytes(pool);
+  size_t common;
+  fl_spill_set_hooks(s, &(fl_spill_hooks){ .disk = stand_at_gate, .disk_ctx = &disk });
+  save(s, 60, "old");
+  shut_gate(&disk, (size_t)_i * 4);
+  for (int i = 0; i < FL_SPILL_WAITING + 1; i++) {
+    const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = ROWS, .key = "k",
+                               .owner = (uint32_t)i };
+    fl_seq *rows = fork_all();
+    fl_spill_save(s, &it, &rows);
+    ck_assert(i < FL_SPILL_WAITING ? rows == NULL : rows != NULL);
+    fl_seq_free(rows);
+  }
+  ck_assert_uint_eq(wait_at_gate(&disk), (size_t)_i * 4 + 1);
+  ck_assert_uint_eq(fl_spill_stats_of(s).skipped, 1);
+  ck_assert_ptr_nonnull(fl_spill_unwritten(s, &prefix, 3, ids + PREFIX, ROWS, &common));
+  fl_seq *t = begun();
+  fl_spill_reading *reading;
+  ck_assert_int_eq(fl_seq_reserve(t, PREFIX + 60, NULL), FL_OK);
+  ck_assert_int_eq(fl_spill_read(&reading, s, fl_spill_at(s, 0), t, 60), FL_OK);
+  ck_assert(!fl_spill_wait(s));
+  ck_assert(fl_spill_stands(s));
+  ck_assert_ptr_null(fl_spill_find(s, &prefix, 9, ids + PREFIX, 60, &common));
+  fl_spill_read_drop(s, reading);
+  ck_assert_uint_eq(fl_seq_rows(t), PREFIX);
+  fl_seq_free(t);
+  for (int i = 0; i < FL_SPILL_WAITING; i++)
+    ck_assert_int_eq(fl_spill_make_room(s), FL_SPILL_FREED);
+  ck_assert_int_eq(fl_spill_make_room(s), FL_SPILL_EMPTY);
+  ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
+  open_gate(&disk);
+  ck_assert(fl_spill_wait(s));
+  ck_assert_uint_eq(fl_spill_stats_of(s).skipped, 1 + FL_SPILL_WAITING);
+  ck_assert_uint_eq(fl_spill_stats_of(s).saved, 1);
+  ck_assert_uint_eq(fl_spill_stats_of(s).damaged, 0);
+  ck_assert_ptr_nonnull(fl_spill_find(s, &prefix, 9, ids + PREFIX, 60, &common));
+  ck_assert_uint_eq(scratch_count(), 2); /* the old one and the lock */
+  shut_gate(&disk, (size_t)_i * 4);
+  save_late(s);
+  fl_spill_close(s);
+  ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
+  open_gate(&disk);
   teardown();
 }
 END_TEST
@@ -369,6 +435,7 @@ Suite *suite_spill(void) {
   tcase_add_test(t, test_limits);
   tcase_add_test(t, test_written_beside);
   tcase_add_test(t, test_read_beside);
+  tcase_add_loop_test(t, test_disk_hangs, 0, 2);
   tcase_add_test(t, test_damage);
   tcase_add_test(t, test_hostile_counts);
   tcase_add_test(t, test_full_disk);

@@ -1,6 +1,6 @@
 check_PROGRAMS += testsuite/check_serve
 TESTS += testsuite/check_serve
-testsuite_check_serve_SOURCES = testsuite/layer_serve.c testsuite/suite.h testsuite/scratch.h \
+testsuite_check_serve_SOURCES = testsuite/layer_serve.c testsuite/suite.h testsuite/scratch.h testsuite/gate.h \
 	testsuite/serve_util.c testsuite/serve_util.h \
 	testsuite/check_deliver.c testsuite/check_engine.c testsuite/check_engine_disk.c \
 	testsuite/check_engine_docs.c \

@@ -193,9 +193,7 @@ static outcome admit_one(fl_engine *e, fl_job *j) {
   int rc = j->prefix == NULL ? prepare(e, j, &waits, &err) : FL_OK;
   if (rc == FL_OK && waits) return WAITS;
   if (rc == FL_OK) rc = open_slot(e, j, &err);
-  /* Others end and make room, or what is read for them turns into fewer rows. */
-  const bool others = e->n_jobs > 0 || (e->load.supply != NULL && e->load.job != j);
-  if ((rc == FL_EBUSY || rc == FL_EFULL) && others) return NO_ROOM;
+  if ((rc == FL_EBUSY || rc == FL_EFULL) && fl_engine_room_to_come(e, j)) return NO_ROOM;
   leave_queue(e, j);
   if (rc == FL_EFULL) rc = FL_EINPUT; /* not even alone: to try again later would not help */
   if (rc == FL_OK) start(e, j);

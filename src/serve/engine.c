@@ -244,7 +244,9 @@ static int make_state(fl_engine *e, fl_err *err) {
   if (rc == FL_OK && e->opt.spill_dir != NULL)
     rc = fl_spill_open(&e->spill, e->opt.spill_dir, e->opt.spill_files, e->model, e->pool, err);
   if (rc == FL_OK && e->spill != NULL) {
-    fl_spill_on_read(e->spill, on_read, e->box);
+    const fl_spill_hooks h = { .ready = on_read, .ready_ctx = e->box, .disk = e->opt.reading,
+                               .disk_ctx = e->opt.reading_ctx };
+    fl_spill_set_hooks(e->spill, &h);
     fl_engine_recall(e);
   }
   e->prefixes.pool = e->pool;

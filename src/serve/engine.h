@@ -38,7 +38,8 @@ typedef struct fl_engine_options {
   const char *spill_dir; /* NULL: slots are not spilled to disk */
   size_t spill_files;
   double reload_s;       /* how often the fleet's manifest is looked at; 0: when a file is gone */
-  void (*reading)(void *ctx); /* for tests, on the thread that reads cartridges; may be NULL */
+  void (*reading)(void *ctx); /* for tests, on a thread that is about to wait for the disk, of the
+                                 fleet or of spilled slots; may be NULL */
   void *reading_ctx;
 } fl_engine_options;
 

@@ -183,6 +183,8 @@ int fl_engine_need(fl_engine *e, fl_job *j, bool *waits, fl_err *err);
 /* FL_EBUSY: something is missing after all, for a trainer has committed; need it again. FL_EFULL:
  * no room for the rows, for now. */
 int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err);
+/* Whether a job that finds no room now may find some later. */
+bool fl_engine_room_to_come(const fl_engine *e, const fl_job *j);
 /* The job goes. */
 void fl_engine_need_over(fl_engine *e, const fl_job *j);
 void fl_engine_supplied(fl_engine *e, const fl_loaded *l); /* the loader has ended it */

@@ -15,6 +15,7 @@ src_libflserve_a_SOURCES = \
 	src/serve/slots.c src/serve/slots.h \
 	src/serve/speculate.c src/serve/speculate.h \
 	src/serve/spill.c src/serve/spill.h \
+	src/serve/spill_disk.c src/serve/spill_disk.h \
 	src/serve/spill_io.c src/serve/spill_io.h \
 	src/serve/step.c
 SERVE_LIBS = src/libflserve.a $(FLEET_LIBS)

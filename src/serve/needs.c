@@ -37,14 +37,20 @@ void fl_engine_load_release(fl_engine *e) {
   if (e->load.there) drop(e); /* else it is the loader's */
 }
 
+/* Others end, what is read for them turns into fewer rows, or rows go to the disk. */
+bool fl_engine_room_to_come(const fl_engine *e, const fl_job *j) {
+  return e->n_jobs > 0 || (e->load.supply != NULL && e->load.job != j) ||
+         (e->spill != NULL && fl_spill_holds_rows(e->spill));
+}
+
 /* Room for what is to be read, as much of it as there can be. */
-static int make_room(fl_engine *e, uint64_t bytes, fl_err *err) {
+static int make_room(fl_engine *e, const fl_job *j, uint64_t bytes, fl_err *err) {
   fl_slots *s = &e->slots;
   const size_t most = s->max_pages > 0 ? s->max_pages - 1 : 0;
   const uint64_t pages = (bytes + s->page_bytes - 1) / s->page_bytes;
   const size_t n = pages < most ? (size_t)pages : most;
   const int rc = fl_slots_make_room(s, n * FL_KV_ROWS, NULL, err);
-  if (rc != FL_OK && e->n_jobs > 0) return rc; /* when they are gone there will be */
+  if (rc != FL_OK && fl_engine_room_to_come(e, j)) return rc;
   s->elsewhere = n * s->page_bytes;
   return FL_OK;
 }
@@ -64,7 +70,7 @@ static int begin(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   fl_supply *s = fl_calloc(1, sizeof *s);
   int rc = s != NULL ? list(e, &j->docs, s, err)
                      : fl_fail(err, FL_ENOMEM, "not enough memory for a request");
-  if (rc == FL_OK && (rc = make_room(e, s->bytes, err)) != FL_OK) j->loads--; /* not tried */
+  if (rc == FL_OK && (rc = make_room(e, j, s->bytes, err)) != FL_OK) j->loads--; /* not tried */
   if (rc != FL_OK) {
     fl_supply_free(s);
     return rc;

@@ -25,7 +25,7 @@ int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_
 
 /* --- leaving --- */
 
-/* The slot's rows, or a fork of them, are written; *seq is NULL where they were taken over. */
+/* The slot's rows, or a fork of them, are to be written; *seq is NULL where they were taken over. */
 static void spill_slot(fl_slots *s, const fl_slot *slot, fl_seq **seq) {
   const fl_spill_item it = { .prefix = slot->prefix, .ids = slot->ids.data, .n = slot->ids.len,
                              .key = slot->key, .owner = slot->owner };
@@ -41,17 +41,23 @@ static void free_slot(fl_slots *s, fl_slot *slot) {
 }
 
 void fl_slots_release(fl_slots *s) {
-  for (size_t i = 0; s->slot != NULL && i < s->n; i++)
-    if (s->slot[i].state != FL_SLOT_FREE) free_slot(s, &s->slot[i]);
+  for (size_t i = 0; s->slot != NULL && i < s->n; i++) {
+    if (s->slot[i].state == FL_SLOT_FREE) continue;
+    if (s->spill != NULL && !fl_spill_wait(s->spill)) s->spill = NULL; /* nor will it write more */
+    free_slot(s, &s->slot[i]);
+  }
   fl_free(s->slot);
   *s = (fl_slots){ 0 };
 }
 
+static void give_reading_up(fl_slots *s, fl_slot *slot) {
+  fl_spill_read_drop(s->spill, slot->reading);
+  slot->reading = NULL;
+  slot->coming = 0;
+}
+
 void fl_slots_close(fl_slots *s, fl_slot *slot) {
-  if (slot->state == FL_SLOT_READING) {
-    fl_spill_read_abandon(slot->reading);
-    slot->seq = NULL;
-  }
+  if (slot->state == FL_SLOT_READING) give_reading_up(s, slot);
   slot->state = FL_SLOT_IDLE;
   slot->promised = 0;
   slot->used = ++s->clock;
@@ -91,15 +97,18 @@ static fl_slot *oldest_idle(fl_slots *s, const fl_slot *keep) {
   return best;
 }
 
-static bool evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot,
-                        const fl_prefix *keep) {
+/* FL_EBUSY: there will be room when the disk has taken what is spilled; FL_EFULL: not so. */
+static int evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot,
+                       const fl_prefix *keep) {
   while (!fits(s, pages)) {
-    if (s->spill != NULL && fl_spill_wait(s->spill)) continue; /* what it writes holds pages */
+    const fl_spill_room room = s->spill != NULL ? fl_spill_make_room(s->spill) : FL_SPILL_EMPTY;
+    if (room == FL_SPILL_FREED) continue;
+    if (room == FL_SPILL_LATER) return FL_EBUSY;
     fl_slot *old = oldest_idle(s, keep_slot);
     if (old != NULL) free_slot(s, old);
-    else if (!fl_prefix_evict(s->prefixes, keep)) return false;
+    else if (!fl_prefix_evict(s->prefixes, keep)) return FL_EFULL;
   }
-  return true;
+  return FL_OK;
 }
 
 static int no_room(const fl_slots *s, size_t rows, fl_err *err) {
@@ -110,7 +119,8 @@ static int no_room(const fl_slots *s, size_t rows, fl_err *err) {
 }
 
 int fl_slots_make_room(fl_slots *s, size_t rows, const fl_prefix *keep, fl_err *err) {
-  return evict_until(s, pages_of(rows) + ROW_SPARE, NULL, keep) ? FL_OK : no_room(s, rows, err);
+  const int rc = evict_until(s, pages_of(rows) + ROW_SPARE, NULL, keep);
+  return rc == FL_OK ? rc : no_room(s, rows, err);
 }
 
 /* --- choosing --- */
@@ -253,15 +263,16 @@ int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err
   if (host == NULL) return fl_fail(err, FL_EBUSY, "all %zu slots are busy", s->n);
   if (src.adopt) cut_to(s, host, src.common);
   else if (host->state == FL_SLOT_IDLE) free_slot(s, host);
-  if (!evict_until(s, pages_needed(&src, w), src.donor, w->prefix)) {
+  int rc = evict_until(s, pages_needed(&src, w), src.donor, w->prefix);
+  if (rc == FL_EFULL && src.donor != NULL && src.donor->state == FL_SLOT_IDLE) {
     /* The donor is all that is left: its rows are worth less than the job. */
-    if (src.donor == NULL || src.donor->state != FL_SLOT_IDLE) return no_room(s, w->rows, err);
     if (!src.adopt) host = src.donor;
     free_slot(s, host);
     src = (source){ 0 };
-    if (!evict_until(s, pages_needed(&src, w), NULL, w->prefix)) return no_room(s, w->rows, err);
+    rc = evict_until(s, pages_needed(&src, w), NULL, w->prefix);
   }
-  int rc = fill_host(s, host, &src, w, err);
+  if (rc != FL_OK) return no_room(s, w->rows, err);
+  rc = fill_host(s, host, &src, w, err);
   if (rc != FL_OK) return rc;
   host->state = host->coming > 0 ? FL_SLOT_READING : FL_SLOT_BUSY;
   host->promised = w->rows;
@@ -274,9 +285,12 @@ int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err
 
 bool fl_slots_ready(fl_slots *s, fl_slot *slot, const int32_t *ids) {
   if (slot->state != FL_SLOT_READING) return true;
-  if (!fl_spill_read_done(s->spill, slot->reading)) return false;
-  if (fl_spill_read_end(s->spill, slot->reading) == FL_OK)
+  if (!fl_spill_read_done(s->spill, slot->reading)) {
+    if (!fl_spill_stands(s->spill)) return false;
+    give_reading_up(s, slot);
+  } else if (fl_spill_read_end(s->spill, slot->reading) == FL_OK) {
     fl_ids_append(&slot->ids, ids, slot->coming);
+  }
   if (slot->ids.oom) {
     fl_ids_release(&slot->ids);
     fl_seq_truncate(slot->seq, slot->prefix->rows);

@@ -12,7 +12,8 @@
  *             eviction (by fl_slots_open), spilled to disk where that is on
  *
  *   FREE     no rows, no prefix
- *   READING  a job stands in it, and its rows come from a file; nobody touches `seq`
+ *   READING  a job stands in it, and its rows come from a file; nobody touches `seq`, unless the
+ *            disk stands still: then the job goes on without them
  *   BUSY     a job runs in it; rows may be taken by others (a fork), never taken away
  *   IDLE     keeps its rows for the conversation's next turn
  *

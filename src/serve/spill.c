@@ -1,7 +1,6 @@
 /* spill.c - the folder of spilled slots: what is in it, what leaves it. */
 #include "serve/spill.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,53 +9,19 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "serve/spill_io.h"
-
-/* What the other thread is to write. It reads f, seq and name and sets rc and why, then `written`
- * under mu; the engine's thread owns the list's other ends. */
-typedef struct job {
-  struct job *next;          /* younger; under mu */
-  fl_spill_file f;
-  fl_seq *seq;
-  char name[40];
-  int rc;
-  fl_err why;
-  bool written;              /* under mu */
-} job;
-
-/* What it is to read. It reads f, n and seq, writes rows of seq, and sets rc and why, then `done`
- * under mu. */
-struct fl_spill_reading {
-  fl_spill_reading *next;    /* younger; under mu */
-  fl_spill_file f;           /* a copy: the list may drop it */
-  fl_seq *seq;
-  size_t n;
-  int rc;
-  fl_err why;
-  bool done;                 /* under mu */
-  bool abandoned, remove;    /* the engine's: nobody waits; the file has left the list */
-};
+#include "serve/spill_disk.h"
 
 struct fl_spill {
   char *dir;
   fl_lock *lock;
-  fl_spill_shape shape;
-  char model_hash[FL_HASH_TEXT];
+  fl_spill_disk *disk;
+  fl_spill_shape shape;      /* while opening */
   fl_spill_file **file;
   size_t n, cap;             /* cap: the limit, places are there for one more */
   uint64_t clock, next_name;
+  size_t n_writes;           /* given to the disk and not taken back */
   fl_spill_stats stats;
   bool told;                 /* of a failure */
-  pthread_t thread;
-  bool has_thread;
-  pthread_mutex_t mu;
-  pthread_cond_t work, done; /* for the other thread, from it */
-  job *first;                /* the oldest; changed by the engine's thread, under mu */
-  size_t n_jobs;
-  fl_spill_reading *reading; /* the same */
-  void (*ready)(void *ctx);
-  void *ready_ctx;
-  bool stop;                 /* under mu */
 };
 
 static const char ending[] = ".flslot";
@@ -79,15 +44,9 @@ static void remove_named(const fl_spill *s, const char *name) {
   fl_free(path);
 }
 
+/* A reading of it comes before its removal. */
 static void forget(fl_spill *s, size_t i) {
-  bool read = false;
-  for (fl_spill_reading *r = s->reading; r != NULL; r = r->next) {
-    if (strcmp(r->f.name, s->file[i]->name) != 0) continue;
-    read = r->remove = true; /* whoever ends last removes it */
-  }
-  if (!read) remove_named(s, s->file[i]->name);
-  fl_spill_file_release(s->file[i]);
-  fl_free(s->file[i]);
+  fl_spill_disk_remove(s->disk, s->file[i]);
   s->file[i] = s->file[--s->n];
 }
 
@@ -98,110 +57,27 @@ static void drop_oldest(fl_spill *s) {
   forget(s, at);
 }
 
-/* The list takes f over; name is copied. */
-static int list_file(fl_spill *s, fl_spill_file *f, const char *name) {
-  fl_spill_file *e = fl_calloc(1, sizeof *e);
-  f->name = fl_strdup(name);
-  if (e == NULL || f->name == NULL) {
-    fl_free(e);
-    fl_spill_file_release(f);
-    return FL_ENOMEM;
-  }
-  *e = *f;
-  e->used = ++s->clock;
-  s->file[s->n++] = e;
+/* The list takes f over. */
+static void list_file(fl_spill *s, fl_spill_file *f) {
+  f->used = ++s->clock;
+  s->file[s->n++] = f;
   while (s->n > s->cap) drop_oldest(s);
-  return FL_OK;
-}
-
-/* --- the other thread --- */
-
-static job *to_write(fl_spill *s) {
-  job *j = s->first;
-  while (j != NULL && j->written) j = j->next;
-  return j;
-}
-
-static fl_spill_reading *to_read(fl_spill *s) {
-  fl_spill_reading *r = s->reading;
-  while (r != NULL && r->done) r = r->next;
-  return r;
-}
-
-/* Both are called with mu held and give it up meanwhile. */
-static void write_one(fl_spill *s, job *j) {
-  pthread_mutex_unlock(&s->mu);
-  int rc = fl_spill_write(&s->shape, s->dir, j->name, &j->f, j->seq, &j->why);
-  pthread_mutex_lock(&s->mu);
-  j->rc = rc;
-  j->written = true;
-  pthread_cond_signal(&s->done);
-}
-
-static void read_one(fl_spill *s, fl_spill_reading *r) {
-  pthread_mutex_unlock(&s->mu);
-  char *path = fl_fs_join(s->dir, r->f.name);
-  int rc = path != NULL ? fl_spill_read_rows(&s->shape, path, &r->f, r->seq, r->n, &r->why)
-                        : FL_ENOMEM;
-  fl_free(path);
-  pthread_mutex_lock(&s->mu);
-  r->rc = rc;
-  r->done = true;
-  pthread_cond_signal(&s->done);
-  if (s->ready == NULL) return;
-  pthread_mutex_unlock(&s->mu);
-  s->ready(s->ready_ctx);
-  pthread_mutex_lock(&s->mu);
-}
-
-static void *run(void *arg) {
-  fl_spill *s = arg;
-  pthread_mutex_lock(&s->mu);
-  for (;;) {
-    fl_spill_reading *r = to_read(s);
-    job *j = r == NULL ? to_write(s) : NULL;
-    if (r != NULL) read_one(s, r);
-    else if (j != NULL) write_one(s, j);
-    else if (s->stop) break;
-    else pthread_cond_wait(&s->work, &s->mu);
-  }
-  pthread_mutex_unlock(&s->mu);
-  return NULL;
-}
-
-static void add_job(fl_spill *s, job *j) {
-  pthread_mutex_lock(&s->mu);
-  job **at = &s->first;
-  while (*at != NULL) at = &(*at)->next;
-  *at = j;
-  pthread_cond_signal(&s->work);
-  pthread_mutex_unlock(&s->mu);
-  s->n_jobs++;
-}
-
-/* The oldest, when it is written or by waiting for that. */
-static job *take_written(fl_spill *s, bool wait) {
-  pthread_mutex_lock(&s->mu);
-  while (wait && s->first != NULL && !s->first->written) pthread_cond_wait(&s->done, &s->mu);
-  job *j = s->first != NULL && s->first->written ? s->first : NULL;
-  if (j != NULL) s->first = j->next;
-  pthread_mutex_unlock(&s->mu);
-  s->n_jobs -= j != NULL;
-  return j;
 }
 
 /* --- opening --- */
 
 static void look_at(fl_spill *s, const char *name) {
-  fl_spill_file f = { 0 };
   fl_err why = { 0 };
   uint64_t number;
   if (is_leftover(name)) remove_named(s, name);
   if (!parse_name(name, &number)) return;
   if (number >= s->next_name) s->next_name = number + 1;
   char *path = fl_fs_join(s->dir, name);
-  int rc = path != NULL ? fl_spill_read_head(&s->shape, path, &f, &why) : FL_ENOMEM;
-  if (rc == FL_OK) rc = list_file(s, &f, name);
+  fl_spill_file *f = fl_calloc(1, sizeof *f);
+  int rc = path != NULL && f != NULL ? fl_spill_read_head(&s->shape, path, f, &why) : FL_ENOMEM;
+  if (rc == FL_OK && (f->name = fl_strdup(name)) == NULL) rc = FL_ENOMEM;
+  if (rc == FL_OK) list_file(s, f);
+  else fl_spill_file_free(f);
   if (rc == FL_EINPUT) {
     s->stats.damaged++;
     fl_warn("%s", why.text);
@@ -210,9 +86,7 @@ static void look_at(fl_spill *s, const char *name) {
   fl_free(path);
 }
 
-static int open_dir(fl_spill *s, fl_err *err) {
-  char **names = NULL;
-  size_t n = 0;
+static int lock_dir(fl_spill *s, fl_err *err) {
   bool made = !fl_fs_is_dir(s->dir);
   int rc = fl_fs_mkdir(s->dir, err);
   if (rc != FL_OK) return rc;
@@ -220,7 +94,13 @@ static int open_dir(fl_spill *s, fl_err *err) {
   char *lock = fl_fs_join(s->dir, "lock");
   rc = lock != NULL ? fl_lock_take(&s->lock, lock, err) : FL_ENOMEM;
   fl_free(lock);
-  if (rc == FL_OK) rc = fl_fs_list(&names, &n, s->dir, err);
+  return rc;
+}
+
+static int list_dir(fl_spill *s, fl_err *err) {
+  char **names = NULL;
+  size_t n = 0;
+  int rc = fl_fs_list(&names, &n, s->dir, err);
   if (rc != FL_OK) return rc;
   for (size_t i = 0; i < n; i++) look_at(s, names[i]); /* in the order of their making */
   fl_fs_list_free(names, n);
@@ -233,21 +113,17 @@ int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_mo
   fl_spill *s = fl_calloc(1, sizeof *s);
   int rc = FL_ENOMEM;
   if (s != NULL) {
-    pthread_mutex_init(&s->mu, NULL);
-    pthread_cond_init(&s->work, NULL);
-    pthread_cond_init(&s->done, NULL);
     s->cap = max_files;
-    snprintf(s->model_hash, sizeof s->model_hash, "%s", fl_model_hash(model));
-    s->shape = (fl_spill_shape){ .pool = pool, .model_hash = s->model_hash, .n_ctx = hp->n_ctx,
+    s->shape = (fl_spill_shape){ .type = fl_kv_pool_type(pool), .layer = fl_kv_layer_at(pool, 0),
+                                 .n_layers = fl_kv_n_layers(pool),
+                                 .model_hash = fl_model_hash(model), .n_ctx = hp->n_ctx,
                                  .n_vocab = hp->n_vocab };
     s->dir = fl_strdup(dir);
     s->file = fl_calloc(max_files + 1, sizeof *s->file);
-    if (s->dir != NULL && s->file != NULL) rc = open_dir(s, err);
+    if (s->dir != NULL && s->file != NULL) rc = lock_dir(s, err);
   }
-  if (rc == FL_OK) {
-    s->has_thread = pthread_create(&s->thread, NULL, run, s) == 0;
-    if (!s->has_thread) rc = fl_fail(err, FL_EFAIL, "the system gives no thread for %s", dir);
-  }
+  if (rc == FL_OK) rc = fl_spill_disk_start(&s->disk, dir, &s->shape, err);
+  if (rc == FL_OK) rc = list_dir(s, err);
   if (rc != FL_OK) {
     fl_spill_close(s);
     return rc == FL_ENOMEM ? fl_fail(err, rc, "%s: not enough memory", dir) : rc;
@@ -256,23 +132,12 @@ int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_mo
   return FL_OK;
 }
 
+void fl_spill_set_hooks(fl_spill *s, const fl_spill_hooks *h) { fl_spill_disk_hooks(s->disk, h); }
+
 void fl_spill_close(fl_spill *s) {
   if (s == NULL) return;
-  while (fl_spill_wait(s)) continue;
-  if (s->has_thread) {
-    pthread_mutex_lock(&s->mu);
-    s->stop = true;
-    pthread_cond_signal(&s->work);
-    pthread_mutex_unlock(&s->mu);
-    pthread_join(s->thread, NULL);
-  }
-  pthread_mutex_destroy(&s->mu);
-  pthread_cond_destroy(&s->work);
-  pthread_cond_destroy(&s->done);
-  for (size_t i = 0; i < s->n; i++) {
-    fl_spill_file_release(s->file[i]);
-    fl_free(s->file[i]);
-  }
+  fl_spill_disk_stop(s->disk, s->disk != NULL && !fl_spill_wait(s));
+  for (size_t i = 0; i < s->n; i++) fl_spill_file_free(s->file[i]);
   fl_free(s->file);
   fl_lock_drop(s->lock);
   fl_free(s->dir);
@@ -290,8 +155,8 @@ static bool begins_with(const fl_spill_file *f, const fl_spill_item *it) {
 static bool covered(const fl_spill *s, const fl_spill_item *it) {
   for (size_t i = 0; i < s->n; i++)
     if (begins_with(s->file[i], it)) return true;
-  for (const job *j = s->first; j != NULL; j = j->next)
-    if (begins_with(&j->f, it)) return true;
+  for (const fl_spill_write *w = fl_spill_disk_first(s->disk); w != NULL; w = w->next)
+    if (w->seq != NULL && begins_with(w->f, it)) return true;
   return false;
 }
 
@@ -305,15 +170,15 @@ static void drop_contained(fl_spill *s, const fl_spill_file *whole) {
   }
 }
 
-static int describe(const fl_spill_item *it, fl_spill_file *f) {
-  *f = (fl_spill_file){ .n = it->n, .n_docs = it->prefix->n_docs, .prefix_rows = it->prefix->rows,
-                         .owner = it->owner };
+static int describe(fl_spill *s, const fl_spill_item *it, fl_spill_file *f) {
+  f->n = it->n;
+  f->n_docs = it->prefix->n_docs;
+  f->prefix_rows = it->prefix->rows;
+  f->owner = it->owner;
+  f->name = fl_asprintf("slot-%016llx%s", (unsigned long long)s->next_name++, ending);
   f->ids = fl_calloc(it->n, sizeof *f->ids);
   f->doc = fl_calloc(it->prefix->n_docs + 1, sizeof *f->doc);
-  if (f->ids == NULL || f->doc == NULL) {
-    fl_spill_file_release(f);
-    return FL_ENOMEM;
-  }
+  if (f->name == NULL || f->ids == NULL || f->doc == NULL) return FL_ENOMEM;
   memcpy(f->ids, it->ids, it->n * sizeof *f->ids);
   memcpy(f->doc, it->prefix->doc, it->prefix->n_docs * sizeof *f->doc);
   snprintf(f->print, sizeof f->print, "%s", it->prefix->print);
@@ -328,36 +193,57 @@ static void skip(fl_spill *s, const char *why) {
 }
 
 void fl_spill_save(fl_spill *s, const fl_spill_item *it, fl_seq **seq) {
-  if (it->n < FL_SPILL_MIN || s->cap == 0 || covered(s, it)) return;
   fl_spill_collect(s);
-  if (s->n_jobs >= FL_SPILL_WAITING) (void)fl_spill_wait(s);
-  job *j = fl_calloc(1, sizeof *j);
-  if (j == NULL || describe(it, &j->f) != FL_OK) {
-    fl_free(j);
+  if (it->n < FL_SPILL_MIN || s->cap == 0 || covered(s, it)) return;
+  if (s->n_writes >= FL_SPILL_WAITING) {
+    skip(s, "the disk of the spilled slots is slower than they come");
+    return;
+  }
+  fl_spill_write *w = fl_calloc(1, sizeof *w);
+  if (w != NULL) w->f = fl_calloc(1, sizeof *w->f);
+  if (w == NULL || w->f == NULL || describe(s, it, w->f) != FL_OK) {
+    if (w != NULL) fl_spill_file_free(w->f);
+    fl_free(w);
     skip(s, "not enough memory");
     return;
   }
-  snprintf(j->name, sizeof j->name, "slot-%016llx%s", (unsigned long long)s->next_name++, ending);
-  j->seq = *seq;
+  w->seq = *seq;
   *seq = NULL;
-  add_job(s, j);
+  s->n_writes++;
+  fl_spill_disk_write(s->disk, w);
 }
 
-/* Frees the job. */
-static void settle(fl_spill *s, job *j) {
-  int rc = j->rc;
-  fl_seq_free(j->seq);
-  if (rc == FL_OK) {
-    drop_contained(s, &j->f);
-    rc = list_file(s, &j->f, j->name); /* owns f from now on */
-    if (rc != FL_OK) remove_named(s, j->name);
+/* Frees w. */
+static void settle_write(fl_spill *s, fl_spill_write *w) {
+  fl_seq_free(w->seq);
+  s->n_writes--;
+  if (w->rc == FL_OK) {
+    s->stats.saved++;
+    drop_contained(s, w->f);
+    list_file(s, w->f);
   } else {
-    fl_spill_file_release(&j->f);
+    fl_spill_file_free(w->f);
+    skip(s, w->why.text[0] != '\0' ? w->why.text : "not enough memory");
   }
-  if (rc == FL_OK) s->stats.saved++;
-  else skip(s, j->why.text[0] != '\0' ? j->why.text : "not enough memory");
-  fl_free(j);
+  fl_free(w);
 }
+
+fl_spill_room fl_spill_make_room(fl_spill *s) {
+  const size_t before = s->n_writes;
+  fl_spill_collect(s);
+  if (s->n_writes < before) return FL_SPILL_FREED;
+  if (!fl_spill_holds_rows(s)) return FL_SPILL_EMPTY;
+  if (!fl_spill_disk_stands(s->disk)) return FL_SPILL_LATER;
+  return fl_spill_disk_take_back(s->disk) ? FL_SPILL_FREED : FL_SPILL_EMPTY;
+}
+
+bool fl_spill_holds_rows(const fl_spill *s) {
+  const fl_spill_write *w = fl_spill_disk_first(s->disk);
+  while (w != NULL && w->seq == NULL) w = w->next;
+  return w != NULL;
+}
+
+bool fl_spill_stands(fl_spill *s) { return fl_spill_disk_stands(s->disk); }
 
 /* --- reading --- */
 
@@ -383,79 +269,57 @@ int fl_spill_read(fl_spill_reading **out, fl_spill *s, const fl_spill_file *file
   }
   r->seq = seq;
   r->n = n;
-  pthread_mutex_lock(&s->mu);
-  fl_spill_reading **at = &s->reading;
-  while (*at != NULL) at = &(*at)->next;
-  *at = r;
-  pthread_cond_signal(&s->work);
-  pthread_mutex_unlock(&s->mu);
+  fl_spill_disk_read(s->disk, r);
   *out = r;
   return FL_OK;
 }
 
 bool fl_spill_read_done(fl_spill *s, const fl_spill_reading *r) {
-  pthread_mutex_lock(&s->mu);
-  bool done = r->done;
-  pthread_mutex_unlock(&s->mu);
-  return done;
+  return fl_spill_disk_read_done(s->disk, r);
 }
 
-/* The file that a reading was of, now that it is over: used, bad, or no longer wanted. */
-static void settle_file(fl_spill *s, const fl_spill_reading *r) {
-  const bool bad = r->rc != FL_OK && r->rc != FL_ENOMEM;
-  if (r->remove) remove_named(s, r->f.name);
+/* The file that a reading was of, now that it is over: used, or bad. Frees r. */
+static void settle_reading(fl_spill *s, fl_spill_reading *r) {
+  const bool bad = r->rc != FL_OK && r->rc != FL_ENOMEM && r->rc != FL_EBUSY;
   for (size_t i = s->n; i-- > 0;) {
     if (strcmp(s->file[i]->name, r->f.name) != 0) continue;
     if (bad) forget(s, i);
     else s->file[i]->used = ++s->clock;
   }
-  if (r->rc == FL_OK && !r->abandoned) s->stats.restored++;
-  if (!bad || r->remove) return;
-  s->stats.damaged++;
-  fl_warn("%s", r->why.text);
+  if (bad) {
+    s->stats.damaged++;
+    fl_warn("%s", r->why.text);
+  }
+  fl_spill_file_release(&r->f);
+  fl_free(r);
 }
 
 int fl_spill_read_end(fl_spill *s, fl_spill_reading *r) {
-  pthread_mutex_lock(&s->mu);
-  while (!r->done) pthread_cond_wait(&s->done, &s->mu);
-  fl_spill_reading **at = &s->reading;
-  while (*at != r) at = &(*at)->next;
-  *at = r->next;
-  pthread_mutex_unlock(&s->mu);
+  fl_spill_disk_read_end(s->disk, r);
   const int rc = r->rc;
-  settle_file(s, r);
-  if (r->abandoned) fl_seq_free(r->seq);
-  else if (rc == FL_OK) fl_seq_advance(r->seq, r->n);
-  fl_spill_file_release(&r->f);
-  fl_free(r);
+  if (rc == FL_OK) {
+    fl_seq_advance(r->seq, r->n);
+    s->stats.restored++;
+  }
+  settle_reading(s, r);
   return rc;
 }
 
-void fl_spill_read_abandon(fl_spill_reading *r) { r->abandoned = true; }
-
-/* One of them, when there is one that is done or `wait` is set. */
-static bool end_abandoned(fl_spill *s, bool wait) {
-  fl_spill_reading *r = s->reading;
-  while (r != NULL && (!r->abandoned || (!wait && !fl_spill_read_done(s, r)))) r = r->next;
-  if (r != NULL) (void)fl_spill_read_end(s, r);
-  return r != NULL;
-}
-
-void fl_spill_on_read(fl_spill *s, void (*ready)(void *ctx), void *ctx) {
-  s->ready = ready;
-  s->ready_ctx = ctx;
+void fl_spill_read_drop(fl_spill *s, fl_spill_reading *r) {
+  fl_spill_disk_read_drop(s->disk, r);
 }
 
 void fl_spill_collect(fl_spill *s) {
-  job *j;
-  while ((j = take_written(s, false)) != NULL) settle(s, j);
-  while (end_abandoned(s, false)) continue;
+  for (fl_spill_write *w; (w = fl_spill_disk_written(s->disk)) != NULL;) settle_write(s, w);
+  for (fl_spill_reading *r; (r = fl_spill_disk_dropped(s->disk)) != NULL;) settle_reading(s, r);
 }
 
+/* What is listed may push others out, which are to be removed then. */
 bool fl_spill_wait(fl_spill *s) {
-  job *j = take_written(s, true);
-  if (j != NULL) settle(s, j);
-  return j != NULL || end_abandoned(s, true);
+  bool all = fl_spill_disk_wait(s->disk);
+  fl_spill_collect(s);
+  if (all) all = fl_spill_disk_wait(s->disk);
+  return all;
 }
 
 /* --- finding --- */
@@ -472,6 +336,7 @@ fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owne
   fl_spill_file *best = NULL;
   fl_spill_collect(s);
   *common = 0;
+  if (s->n == 0 || fl_spill_disk_stands(s->disk)) return NULL;
   for (size_t i = 0; i < s->n; i++) {
     size_t m = shared(s->file[i], prefix, owner, ids, n);
     if (m <= *common) continue;
@@ -485,11 +350,11 @@ const fl_seq *fl_spill_unwritten(const fl_spill *s, const fl_prefix *prefix, uin
                                  const int32_t *ids, size_t n, size_t *common) {
   const fl_seq *best = NULL;
   *common = 0;
-  for (const job *j = s->first; j != NULL; j = j->next) {
-    size_t m = shared(&j->f, prefix, owner, ids, n);
+  for (const fl_spill_write *w = fl_spill_disk_first(s->disk); w != NULL; w = w->next) {
+    size_t m = w->seq != NULL ? shared(w->f, prefix, owner, ids, n) : 0;
     if (m <= *common) continue;
     *common = m;
-    best = j->seq;
+    best = w->seq;
   }
   return best;
 }

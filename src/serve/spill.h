@@ -9,14 +9,13 @@
  *   per layer with rows: K [n, kv heads, head dimension], V the same, in the cache's type
  *   40 bytes: XXH3 of all before
  * A file is a cache and no more: it is written without waiting for the disk, checked when it is
- * read, and thrown away when anything is wrong with it. A full disk costs the rows, not the job.
- * The folder is locked, so that two servers do not tidy each other's files away.
+ * read, and thrown away when anything is wrong with it. A full disk, or one that hangs, costs the
+ * rows, not the job: they are computed again. The folder is locked, so that two servers do not tidy
+ * each other's files away.
  *
- * One thread, the engine's, calls all of this. A second one writes and reads the files: it reads
- * the rows of sequences that were given away to it, whose pages nobody writes, fills pages of
- * sequences that nobody else touches meanwhile, and knows neither the pool nor the list. What it
- * has written is listed, and its pages are given back, by the calls below. Somebody waits for what
- * is read, so that comes before what is to be written.
+ * One thread, the engine's, calls all of this, and waits for no disk. A second one writes, reads
+ * and removes the files (spill_disk.h). What it has written is listed, and its pages are given
+ * back, by the calls below.
  */
 #ifndef FL_SERVE_SPILL_H
 #define FL_SERVE_SPILL_H
@@ -26,6 +25,7 @@
 enum { FL_SPILL_MIN = 32 }; /* tokens that are worth a file */
 
 typedef struct fl_spill_file {
+  struct fl_spill_file *next; /* of those to be removed */
   char *name;               /* in the folder */
   char print[FL_HASH_TEXT], key[FL_HASH_TEXT];
   uint32_t *doc;            /* [n_docs] ids */
@@ -42,7 +42,18 @@ typedef struct fl_spill fl_spill;
  * damaged ones are removed. FL_EBUSY: another server uses it. */
 int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_model *model,
                   const fl_kv_pool *pool, fl_err *err);
+/* Finishes what it was given. A disk that stands still is waited for no longer than 2 s: then what
+ * is not written is lost. */
 void fl_spill_close(fl_spill *s);
+
+/* Both on the other thread, before the first use. */
+typedef struct fl_spill_hooks {
+  void (*ready)(void *ctx); /* a reading is done, or a file is written; must not call back */
+  void *ready_ctx;          /* used up to fl_spill_close */
+  void (*disk)(void *ctx);  /* for tests: it is about to wait for the disk; may be NULL */
+  void *disk_ctx;
+} fl_spill_hooks;
+void fl_spill_set_hooks(fl_spill *s, const fl_spill_hooks *h);
 
 typedef struct fl_spill_item {
   const fl_prefix *prefix;
@@ -52,18 +63,31 @@ typedef struct fl_spill_item {
   uint32_t owner;
 } fl_spill_item;
 /* Takes *seq (the prefix and at least n rows) over for writing and sets it to NULL, unless the item
- * is too short or a file holds it already. When a file is written those that it contains go, and
- * the longest unused beyond the limit. A failure is counted and told on stderr once. Waits for the
- * disk only when FL_SPILL_WAITING items are not written yet. */
+ * is too short, a file holds it already, or FL_SPILL_WAITING items are not written yet. When a file
+ * is written those that it contains go, and the longest unused beyond the limit. A failure is
+ * counted and told on stderr once. */
 enum { FL_SPILL_WAITING = 4 };
 void fl_spill_save(fl_spill *s, const fl_spill_item *it, fl_seq **seq);
 /* Lists what has been written by now. */
 void fl_spill_collect(fl_spill *s);
-/* Waits for the item that has waited longest, lists it and gives its pages back, or for a reading
- * that was abandoned; false: there is none. */
+
+/* For whoever needs the pages of rows that are to be written. */
+typedef enum fl_spill_room {
+  FL_SPILL_FREED, /* some came back just now */
+  FL_SPILL_LATER, /* some will, as soon as the disk has taken them */
+  FL_SPILL_EMPTY  /* it has none */
+} fl_spill_room;
+/* Rows that the disk does not take are given up. */
+fl_spill_room fl_spill_make_room(fl_spill *s);
+bool fl_spill_holds_rows(const fl_spill *s);
+/* The disk has not moved for 2 s: nothing that is asked of it will come soon. */
+bool fl_spill_stands(fl_spill *s);
+/* For tests and the end: waits until all is written, read and removed, and lists it. False: the
+ * disk stands. */
 bool fl_spill_wait(fl_spill *s);
 
-/* The owner's file with most of ids[0..n) behind this prefix, NULL if none; *common = how many. */
+/* The owner's file with most of ids[0..n) behind this prefix; *common = how many. NULL: none, or
+ * none that a disk which stands would give. */
 fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
                              const int32_t *ids, size_t n, size_t *common);
 /* The same of rows that are not written yet, and therefore in memory: a sequence to fork, the
@@ -74,17 +98,15 @@ const fl_seq *fl_spill_unwritten(const fl_spill *s, const fl_prefix *prefix, uin
 /* Rows on their way from a file. */
 typedef struct fl_spill_reading fl_spill_reading;
 /* Has the first n rows (<= file's) written behind the prefix's of seq, which has room for them
- * reserved. Until it ends nobody touches seq. FL_ENOMEM. */
+ * reserved. Until it ends or is dropped nobody touches seq. FL_ENOMEM. */
 int fl_spill_read(fl_spill_reading **out, fl_spill *s, const fl_spill_file *file, fl_seq *seq,
                   size_t n);
 bool fl_spill_read_done(fl_spill *s, const fl_spill_reading *r);
 /* Frees r; waits for it when it is not done. FL_OK: seq is n rows longer. Otherwise it is as
  * before, and a bad file is removed. */
 int fl_spill_read_end(fl_spill *s, fl_spill_reading *r);
-/* Frees r some time, and seq with it. */
-void fl_spill_read_abandon(fl_spill_reading *r);
-/* ready(ctx) is called on the other thread whenever a reading is done. Before the first one. */
-void fl_spill_on_read(fl_spill *s, void (*ready)(void *ctx), void *ctx);
+/* Nobody waits for r any more: seq is as before at once, r is freed some time. */
+void fl_spill_read_drop(fl_spill *s, fl_spill_reading *r);
 
 size_t fl_spill_n(const fl_spill *s);
 const fl_spill_file *fl_spill_at(const fl_spill *s, size_t i);

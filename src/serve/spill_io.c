@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -32,18 +33,21 @@ void fl_spill_file_release(fl_spill_file *f) {
   *f = (fl_spill_file){ 0 };
 }
 
-static size_t value_bytes(const fl_spill_shape *s) {
-  return fl_kv_pool_type(s->pool) == FL_KV_F16 ? 2 : 4;
+void fl_spill_file_free(fl_spill_file *f) {
+  if (f != NULL) fl_spill_file_release(f);
+  fl_free(f);
 }
 
+static size_t value_bytes(const fl_spill_shape *s) { return s->type == FL_KV_F16 ? 2 : 4; }
+
 static size_t layer_width(const fl_spill_shape *s, size_t layer) {
-  const fl_kv_layer *l = fl_kv_layer_at(s->pool, layer);
+  const fl_kv_layer *l = &s->layer[layer];
   return l->owned ? l->kv_heads * l->head_dim : 0;
 }
 
 static size_t widest(const fl_spill_shape *s) {
   size_t most = 0;
-  for (size_t l = 0; l < fl_kv_n_layers(s->pool); l++)
+  for (size_t l = 0; l < s->n_layers; l++)
     if (layer_width(s, l) > most) most = layer_width(s, l);
   return most;
 }
@@ -72,16 +76,15 @@ static void put(writer *w, const void *data, size_t n) {
 }
 
 static void put_head(writer *w, const fl_spill_shape *s, const fl_spill_file *f) {
-  head h = { .type = fl_kv_pool_type(s->pool) == FL_KV_F16, .n = f->n,
-             .n_layers = (uint32_t)fl_kv_n_layers(s->pool), .prefix_rows = f->prefix_rows,
-             .n_docs = (uint32_t)f->n_docs, .owner = f->owner };
+  head h = { .type = s->type == FL_KV_F16, .n = f->n, .n_layers = (uint32_t)s->n_layers,
+             .prefix_rows = f->prefix_rows, .n_docs = (uint32_t)f->n_docs, .owner = f->owner };
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.model, sizeof h.model, "%s", s->model_hash);
   snprintf(h.print, sizeof h.print, "%s", f->print);
   snprintf(h.key, sizeof h.key, "%s", f->key);
   put(w, &h, sizeof h);
   for (size_t l = 0; l < h.n_layers; l++) {
-    const fl_kv_layer *k = fl_kv_layer_at(s->pool, l);
+    const fl_kv_layer *k = &s->layer[l];
     const uint32_t shape[2] = { k->owned ? (uint32_t)k->kv_heads : 0,
                                 k->owned ? (uint32_t)k->head_dim : 0 };
     put(w, shape, sizeof shape);
@@ -109,13 +112,19 @@ static void block_release(block *b) {
   fl_free(b->half);
 }
 
-/* Rows [first, first + n_rows) of a layer, keys or values. */
-static void put_layer(writer *w, const fl_spill_shape *s, const fl_seq *seq, size_t first,
-                      size_t n_rows, size_t layer, bool values, block *b) {
+/* The file's rows of a layer, keys or values. */
+static void put_layer(writer *w, const fl_spill_shape *s, const fl_spill_file *f,
+                      const fl_spill_rows *rows, size_t layer, bool values, block *b) {
   const size_t width = layer_width(s, layer);
-  for (size_t at = 0; at < n_rows && w->failed == 0; at += BLOCK) {
-    size_t n = n_rows - at < BLOCK ? n_rows - at : BLOCK;
-    fl_seq_read(seq, layer, first + at, n, b->k, b->v);
+  for (size_t at = 0; at < f->n && w->failed == 0; at += BLOCK) {
+    const size_t n = f->n - at < BLOCK ? f->n - at : BLOCK;
+    const fl_seq *seq = rows->borrow(rows->ctx);
+    if (seq == NULL) {
+      w->failed = ECANCELED;
+      return;
+    }
+    fl_seq_read(seq, layer, f->prefix_rows + at, n, b->k, b->v);
+    rows->give_back(rows->ctx);
     const float *x = values ? b->v : b->k;
     if (value_bytes(s) == 2) fl_quantise_f16(b->half, x, n * width);
     if (value_bytes(s) == 2) put(w, b->half, n * width * sizeof *b->half);
@@ -123,8 +132,13 @@ static void put_layer(writer *w, const fl_spill_shape *s, const fl_seq *seq, siz
   }
 }
 
+static int rows_gone(const char *path, fl_err *err) {
+  return fl_fail(err, FL_EBUSY, "%s: its disk takes and gives too slowly; see whether it answers",
+                 path);
+}
+
 static int write_all(const fl_spill_shape *s, const char *path, const fl_spill_file *f,
-                     const fl_seq *seq, fl_err *err) {
+                     const fl_spill_rows *rows, fl_err *err) {
   block b = { 0 };
   char sum[FL_HASH_TEXT] = "";
   writer w = { .fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) };
@@ -134,38 +148,73 @@ static int write_all(const fl_spill_shape *s, const char *path, const fl_spill_f
     w.failed = ENOMEM;
   } else {
     put_head(&w, s, f);
-    for (size_t l = 0; l < fl_kv_n_layers(s->pool); l++)
+    for (size_t l = 0; l < s->n_layers; l++)
       for (int values = 0; values < 2 && layer_width(s, l) > 0; values++)
-        put_layer(&w, s, seq, f->prefix_rows, f->n, l, values, &b);
+        put_layer(&w, s, f, rows, l, values, &b);
     fl_hasher_text(w.hash, sum);
     put(&w, sum, sizeof sum);
   }
   if (close(w.fd) != 0 && w.failed == 0) w.failed = errno;
   fl_hasher_free(w.hash);
   block_release(&b);
+  if (w.failed == ECANCELED) return rows_gone(path, err);
   return w.failed == 0 ? FL_OK : fl_fs_fail_errno(err, path, "written", w.failed);
 }
 
-int fl_spill_write(const fl_spill_shape *shape, const char *dir, const char *name,
-                   const fl_spill_file *f, const fl_seq *seq, fl_err *err) {
-  char *path = fl_fs_join(dir, name), *temp = path != NULL ? fl_asprintf("%s.tmp", path) : NULL;
+int fl_spill_write_file(const fl_spill_shape *shape, const char *dir, const fl_spill_file *f,
+                        const fl_spill_rows *rows, fl_err *err) {
+  if (rows->borrow(rows->ctx) == NULL) return rows_gone(dir, err); /* before it was begun */
+  rows->give_back(rows->ctx);
+  char *path = fl_fs_join(dir, f->name), *temp = path != NULL ? fl_asprintf("%s.tmp", path) : NULL;
   int rc = FL_ENOMEM;
   if (temp != NULL) {
     (void)fl_fs_remove(temp);
-    rc = write_all(shape, temp, f, seq, err);
+    rc = write_all(shape, temp, f, rows, err);
     if (rc == FL_OK && rename(temp, path) != 0)
       rc = fl_fs_fail_errno(err, path, "written", errno);
     if (rc != FL_OK) (void)fl_fs_remove(temp);
   }
   fl_free(path);
   fl_free(temp);
-  return rc == FL_ENOMEM ? fl_fail(err, rc, "%s: not enough memory to write %s", dir, name) : rc;
+  return rc == FL_ENOMEM ? fl_fail(err, rc, "%s: not enough memory to write %s", dir, f->name) : rc;
 }
 
 /* --- reading --- */
 
-static int damaged(const char *path, const char *what, fl_err *err) {
-  return fl_fail(err, FL_EINPUT, "%s: %s; it is thrown away", path, what);
+/* By plain reads: a page of a mapping that the disk does not give would end the process. */
+typedef struct reader {
+  const char *path;
+  int fd;
+  uint64_t size;
+} reader;
+
+static int open_file(reader *r, const char *path, fl_err *err) {
+  struct stat st;
+  *r = (reader){ .path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
+  if (r->fd < 0) return fl_fs_fail_errno(err, path, "opened", errno);
+  if (fstat(r->fd, &st) == 0 && S_ISREG(st.st_mode)) {
+    r->size = (uint64_t)st.st_size;
+    return FL_OK;
+  }
+  close(r->fd);
+  return fl_fail(err, FL_EINPUT, "%s: not a file; it is thrown away", path);
+}
+
+static int get(const reader *r, void *to, size_t n, uint64_t at, fl_err *err) {
+  for (char *p = to; n > 0;) {
+    const ssize_t got = pread(r->fd, p, n, (off_t)at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fl_fs_fail_errno(err, r->path, "read", errno);
+    if (got == 0) return fl_fail(err, FL_EINPUT, "%s: cut short; it is thrown away", r->path);
+    p += got;
+    at += (uint64_t)got;
+    n -= (size_t)got;
+  }
+  return FL_OK;
+}
+
+static int damaged(const reader *r, const char *what, fl_err *err) {
+  return fl_fail(err, FL_EINPUT, "%s: %s; it is thrown away", r->path, what);
 }
 
 static bool text_ok(const char *s) { return memchr(s, '\0', FL_HASH_TEXT) != NULL; }
@@ -180,129 +229,177 @@ static bool file_bytes(const fl_spill_shape *s, const head *h, uint64_t *head_by
          !__builtin_add_overflow(body, *head_bytes + FL_HASH_TEXT, all);
 }
 
-static bool same_layers(const fl_spill_shape *s, const uint8_t *at) {
-  for (size_t l = 0; l < fl_kv_n_layers(s->pool); l++, at += 8) {
-    const fl_kv_layer *k = fl_kv_layer_at(s->pool, l);
-    uint32_t shape[2];
-    memcpy(shape, at, sizeof shape);
+static int check_layers(const fl_spill_shape *s, const reader *r, fl_err *err) {
+  uint32_t shape[2];
+  for (size_t l = 0; l < s->n_layers; l++) {
+    const fl_kv_layer *k = &s->layer[l];
+    const int rc = get(r, shape, sizeof shape, sizeof(head) + l * sizeof shape, err);
+    if (rc != FL_OK) return rc;
     if (shape[0] != (k->owned ? k->kv_heads : 0) || shape[1] != (k->owned ? k->head_dim : 0))
-      return false;
+      return damaged(r, "of another geometry", err);
   }
-  return true;
-}
-
-static int check_head(const fl_spill_shape *s, const char *path, const fl_map *m, head *h,
-                      uint64_t *head_bytes, fl_err *err) {
-  uint64_t all;
-  if (m->size < sizeof *h) return damaged(path, "cut short", err);
-  memcpy(h, m->data, sizeof *h);
-  if (memcmp(h->magic, magic, sizeof magic) != 0) return damaged(path, "not a spilled slot", err);
-  if (!text_ok(h->model) || !text_ok(h->print) || !text_ok(h->key))
-    return damaged(path, "a damaged head", err);
-  if (strcmp(h->model, s->model_hash) != 0 ||
-      h->type != (fl_kv_pool_type(s->pool) == FL_KV_F16))
-    return FL_ENOENT;
-  if (h->n_layers != fl_kv_n_layers(s->pool) || h->n == 0 || h->n > s->n_ctx ||
-      h->prefix_rows > s->n_ctx || h->n_docs > FL_PREFIX_DOCS)
-    return damaged(path, "counts out of range", err);
-  if (!file_bytes(s, h, head_bytes, &all) || all != m->size)
-    return damaged(path, "not of the length that its head says", err);
-  if (!same_layers(s, m->data + sizeof *h)) return damaged(path, "of another geometry", err);
   return FL_OK;
 }
 
-static int copy_lists(const fl_spill_shape *s, const char *path, const fl_map *m, const head *h,
-                      fl_spill_file *out, fl_err *err) {
-  const uint8_t *docs = m->data + sizeof *h + 8 * (size_t)h->n_layers;
+static int check_head(const fl_spill_shape *s, const reader *r, head *h, uint64_t *head_bytes,
+                      fl_err *err) {
+  uint64_t all;
+  if (r->size < sizeof *h) return damaged(r, "cut short", err);
+  const int rc = get(r, h, sizeof *h, 0, err);
+  if (rc != FL_OK) return rc;
+  if (memcmp(h->magic, magic, sizeof magic) != 0) return damaged(r, "not a spilled slot", err);
+  if (!text_ok(h->model) || !text_ok(h->print) || !text_ok(h->key))
+    return damaged(r, "a damaged head", err);
+  if (strcmp(h->model, s->model_hash) != 0 || h->type != (s->type == FL_KV_F16)) return FL_ENOENT;
+  if (h->n_layers != s->n_layers || h->n == 0 || h->n > s->n_ctx || h->prefix_rows > s->n_ctx ||
+      h->n_docs > FL_PREFIX_DOCS)
+    return damaged(r, "counts out of range", err);
+  if (!file_bytes(s, h, head_bytes, &all) || all != r->size)
+    return damaged(r, "not of the length that its head says", err);
+  return check_layers(s, r, err);
+}
+
+static int get_lists(const fl_spill_shape *s, const reader *r, const head *h, fl_spill_file *out,
+                     fl_err *err) {
+  const uint64_t docs = sizeof *h + 8 * (uint64_t)h->n_layers, ids = docs + 4 * (uint64_t)h->n_docs;
   out->doc = fl_calloc(h->n_docs + 1, sizeof *out->doc);
   out->ids = fl_calloc(h->n, sizeof *out->ids);
   if (out->doc == NULL || out->ids == NULL)
-    return fl_fail(err, FL_ENOMEM, "%s: not enough memory", path);
-  memcpy(out->doc, docs, h->n_docs * sizeof *out->doc);
-  memcpy(out->ids, docs + 4 * (size_t)h->n_docs, h->n * sizeof *out->ids);
-  for (size_t i = 0; i < h->n; i++)
+    return fl_fail(err, FL_ENOMEM, "%s: not enough memory", r->path);
+  int rc = get(r, out->doc, h->n_docs * sizeof *out->doc, docs, err);
+  if (rc == FL_OK) rc = get(r, out->ids, h->n * sizeof *out->ids, ids, err);
+  for (size_t i = 0; rc == FL_OK && i < h->n; i++)
     if (out->ids[i] < 0 || (size_t)out->ids[i] >= s->n_vocab)
-      return damaged(path, "tokens outside the vocabulary", err);
+      rc = damaged(r, "tokens outside the vocabulary", err);
+  return rc;
+}
+
+/* The description of the file, and where its rows begin. */
+static int get_head(const fl_spill_shape *s, const reader *r, fl_spill_file *out,
+                    uint64_t *rows_at, fl_err *err) {
+  head h;
+  fl_spill_file f = { 0 };
+  int rc = check_head(s, r, &h, rows_at, err);
+  if (rc == FL_OK) rc = get_lists(s, r, &h, &f, err);
+  if (rc != FL_OK) {
+    fl_spill_file_release(&f);
+    return rc;
+  }
+  f.n = (size_t)h.n;
+  f.n_docs = h.n_docs;
+  f.owner = h.owner;
+  f.prefix_rows = (size_t)h.prefix_rows;
+  memcpy(f.print, h.print, sizeof f.print);
+  memcpy(f.key, h.key, sizeof f.key);
+  *out = f;
   return FL_OK;
 }
 
 int fl_spill_read_head(const fl_spill_shape *shape, const char *path, fl_spill_file *out,
                        fl_err *err) {
-  fl_map m = { 0 };
-  head h;
-  uint64_t bytes;
-  fl_spill_file f = { 0 };
-  int rc = fl_map_open(&m, path, err);
+  reader r;
+  uint64_t at;
+  int rc = open_file(&r, path, err);
   if (rc != FL_OK) return rc;
-  rc = check_head(shape, path, &m, &h, &bytes, err);
-  if (rc == FL_OK) rc = copy_lists(shape, path, &m, &h, &f, err);
-  if (rc == FL_OK) {
-    f.n = (size_t)h.n;
-    f.n_docs = h.n_docs;
-    f.owner = h.owner;
-    f.prefix_rows = (size_t)h.prefix_rows;
-    memcpy(f.print, h.print, sizeof f.print);
-    memcpy(f.key, h.key, sizeof f.key);
-    *out = f;
-  } else {
-    fl_spill_file_release(&f);
-  }
-  fl_map_close(&m);
+  rc = get_head(shape, &r, out, &at, err);
+  close(r.fd);
   return rc;
 }
 
-/* x[n] = values at `from`; false when one is not finite. */
-static bool get_values(const fl_spill_shape *s, float *x, const uint8_t *from, size_t n, block *b) {
-  if (value_bytes(s) == 2) {
-    memcpy(b->half, from, n * sizeof *b->half);
-    fl_dequantise_f16(x, b->half, n);
-  } else {
-    memcpy(x, from, n * sizeof *x);
-  }
-  for (size_t i = 0; i < n; i++)
-    if (!isfinite(x[i])) return false;
-  return true;
+static int check_same(const fl_spill_shape *s, const reader *r, const fl_spill_file *want,
+                      uint64_t *rows_at, fl_err *err) {
+  fl_spill_file f = { 0 };
+  int rc = get_head(s, r, &f, rows_at, err);
+  if (rc == FL_OK && (f.n != want->n || f.prefix_rows != want->prefix_rows ||
+                      strcmp(f.print, want->print) != 0 ||
+                      memcmp(f.ids, want->ids, f.n * sizeof *f.ids) != 0))
+    rc = damaged(r, "not what it was", err);
+  fl_spill_file_release(&f);
+  return rc;
 }
 
-static int get_rows(const fl_spill_shape *s, const char *path, const uint8_t *from,
-                    const fl_spill_file *file, fl_seq *seq, size_t n, block *b, fl_err *err) {
-  const size_t first = file->prefix_rows, bytes = value_bytes(s);
-  for (size_t l = 0; l < fl_kv_n_layers(s->pool); l++) {
-    const size_t width = layer_width(s, l), plane = file->n * width * bytes;
-    for (size_t at = 0; width > 0 && at < n; at += BLOCK) {
-      size_t rows = n - at < BLOCK ? n - at : BLOCK, off = at * width * bytes;
-      if (!get_values(s, b->k, from + off, rows * width, b) ||
-          !get_values(s, b->v, from + plane + off, rows * width, b))
-        return damaged(path, "rows that are not finite", err);
-      fl_seq_write(seq, l, first + at, rows, b->k, b->v);
-    }
-    from += 2 * plane;
+/* Whether the rows are still wanted; tells that the disk has given something. */
+static bool wanted(const fl_spill_rows *rows) {
+  const bool are = rows->borrow(rows->ctx) != NULL;
+  if (are) rows->give_back(rows->ctx);
+  return are;
+}
+
+static int check_sum(const reader *r, const fl_spill_rows *rows, fl_err *err) {
+  enum { PIECE = 1 << 18 };
+  char is[FL_HASH_TEXT] = "", says[FL_HASH_TEXT] = "";
+  const uint64_t end = r->size - FL_HASH_TEXT;
+  fl_hasher *hash = fl_hasher_new();
+  char *piece = fl_malloc(PIECE);
+  int rc = hash != NULL && piece != NULL
+               ? FL_OK
+               : fl_fail(err, FL_ENOMEM, "%s: not enough memory", r->path);
+  for (uint64_t at = 0; rc == FL_OK && at < end; at += PIECE) {
+    const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
+    rc = get(r, piece, n, at, err);
+    if (rc == FL_OK && !wanted(rows)) rc = rows_gone(r->path, err);
+    if (rc == FL_OK) fl_hasher_add(hash, piece, n);
   }
-  return FL_OK;
+  if (rc == FL_OK) rc = get(r, says, sizeof says, end, err);
+  if (rc == FL_OK) {
+    fl_hasher_text(hash, is);
+    if (memcmp(is, says, sizeof is) != 0) rc = damaged(r, "its checksum is wrong", err);
+  }
+  fl_hasher_free(hash);
+  fl_free(piece);
+  return rc;
+}
+
+/* x[n] = values at `at`. */
+static int get_values(const fl_spill_shape *s, const reader *r, float *x, uint64_t at, size_t n,
+                      block *b, fl_err *err) {
+  const bool half = value_bytes(s) == 2;
+  int rc = half ? get(r, b->half, n * sizeof *b->half, at, err)
+                : get(r, x, n * sizeof *x, at, err);
+  if (rc == FL_OK && half) fl_dequantise_f16(x, b->half, n);
+  for (size_t i = 0; rc == FL_OK && i < n; i++)
+    if (!isfinite(x[i])) rc = damaged(r, "rows that are not finite", err);
+  return rc;
+}
+
+/* The first n rows, which begin at `from`. */
+static int get_rows(const fl_spill_shape *s, const reader *r, uint64_t from,
+                    const fl_spill_file *file, const fl_spill_rows *rows, size_t n, block *b,
+                    fl_err *err) {
+  int rc = FL_OK;
+  for (size_t l = 0; l < s->n_layers; l++) {
+    const size_t width = layer_width(s, l), row = width * value_bytes(s);
+    for (size_t at = 0; width > 0 && at < n; at += BLOCK) {
+      const size_t count = n - at < BLOCK ? n - at : BLOCK;
+      const uint64_t k = from + at * row, v = k + file->n * row;
+      rc = get_values(s, r, b->k, k, count * width, b, err);
+      if (rc == FL_OK) rc = get_values(s, r, b->v, v, count * width, b, err);
+      if (rc != FL_OK) return rc;
+      fl_seq *seq = rows->borrow(rows->ctx);
+      if (seq == NULL) return rows_gone(r->path, err);
+      fl_seq_write(seq, l, file->prefix_rows + at, count, b->k, b->v);
+      rows->give_back(rows->ctx);
+    }
+    from += 2 * file->n * row;
+  }
+  return rc;
 }
 
 int fl_spill_read_rows(const fl_spill_shape *shape, const char *path, const fl_spill_file *file,
-                       fl_seq *seq, size_t n, fl_err *err) {
-  fl_map m = { 0 };
-  head h;
+                       const fl_spill_rows *rows, size_t n, fl_err *err) {
+  reader r;
   block b = { 0 };
-  uint64_t bytes = 0;
-  char sum[FL_HASH_TEXT] = "";
-  int rc = fl_map_open(&m, path, err);
+  uint64_t at = 0;
+  if (!wanted(rows)) return rows_gone(path, err); /* before it was begun */
+  int rc = open_file(&r, path, err);
   if (rc != FL_OK) return rc;
-  rc = check_head(shape, path, &m, &h, &bytes, err);
-  if (rc == FL_OK && (h.n != file->n || strcmp(h.print, file->print) != 0 || n > h.n ||
-                      h.prefix_rows != file->prefix_rows))
-    rc = damaged(path, "not what it was", err);
-  if (rc == FL_OK) fl_hash_bytes(sum, m.data, m.size - FL_HASH_TEXT);
-  if (rc == FL_OK && memcmp(sum, m.data + m.size - FL_HASH_TEXT, FL_HASH_TEXT) != 0)
-    rc = damaged(path, "its checksum is wrong", err);
-  if (rc == FL_OK && memcmp(m.data + bytes - 4 * file->n, file->ids, 4 * file->n) != 0)
-    rc = damaged(path, "not what it was", err);
+  rc = check_same(shape, &r, file, &at, err);
+  if (rc == FL_OK && n > file->n) rc = damaged(&r, "not what it was", err);
+  if (rc == FL_OK) rc = check_sum(&r, rows, err);
   if (rc == FL_OK && block_init(&b, shape) != FL_OK)
     rc = fl_fail(err, FL_ENOMEM, "%s: not enough memory", path);
-  if (rc == FL_OK) rc = get_rows(shape, path, m.data + bytes, file, seq, n, &b, err);
+  if (rc == FL_OK) rc = get_rows(shape, &r, at, file, rows, n, &b, err);
   block_release(&b);
-  fl_map_close(&m);
+  close(r.fd);
   return rc;
 }
