@@ -25,7 +25,7 @@ int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_
 
 /* --- leaving --- */
 
-/* The slot's rows, or a fork of them, are to be written; *seq is NULL where they were taken over. */
+/* The slot's rows, or a fork of them, are to be written; *seq is NULL where they are taken over. */
 static void spill_slot(fl_slots *s, const fl_slot *slot, fl_seq **seq) {
   const fl_spill_item it = { .prefix = slot->prefix, .ids = slot->ids.data, .n = slot->ids.len,
                              .key = slot->key, .owner = slot->owner };

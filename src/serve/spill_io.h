@@ -21,8 +21,8 @@ typedef struct fl_spill_rows {
   void (*give_back)(void *ctx);
 } fl_spill_rows;
 
-/* Writes what `f` describes with its rows under its name in dir, by way of a temporary file; nothing
- * is left behind after a failure. FL_EBUSY: the rows have gone. Any thread. */
+/* Writes what `f` describes with its rows under its name in dir, by way of a temporary file;
+ * nothing is left behind after a failure. FL_EBUSY: the rows have gone. Any thread. */
 int fl_spill_write_file(const fl_spill_shape *shape, const char *dir, const fl_spill_file *f,
                         const fl_spill_rows *rows, fl_err *err);
 /* Everything but the rows. FL_ENOENT: for another model or cache type; FL_EINPUT: damaged. */
