@@ -56,6 +56,7 @@ int fl_fs_commit_temp(fl_sink *s, const char *path, fl_err *err);
 const char *fl_sink_settle(fl_sink *s);
 
 int fl_fs_sync_dir(const char *dir, fl_err *err);
+int fl_fs_sync_parent(const char *path, fl_err *err); /* the folder that a file lies in */
 int fl_fs_mkdir(const char *path, fl_err *err); /* with parents; existing folder is FL_OK */
 /* The same; *made = the first folder of the path that was not there, NULL: all were (fl_free). */
 int fl_fs_mkdir_made(char **made, const char *path, fl_err *err);

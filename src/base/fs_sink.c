@@ -164,7 +164,7 @@ int fl_fs_sync_dir(const char *dir, fl_err *err) {
   return number == 0 ? FL_OK : fl_fs_fail_errno(err, dir, "synced", number);
 }
 
-static int sync_parent(const char *path, fl_err *err) {
+int fl_fs_sync_parent(const char *path, fl_err *err) {
   char *copy = fl_strdup(path);
   if (copy == NULL) return fl_fs_fail_errno(err, path, "synced", ENOMEM);
   int rc = fl_fs_sync_dir(dirname(copy), err);
@@ -179,7 +179,7 @@ int fl_fs_commit_temp(fl_sink *s, const char *path, fl_err *err) {
     unlink(s->path);
   }
   sink_free(s);
-  return rc == FL_OK ? sync_parent(path, err) : rc;
+  return rc == FL_OK ? fl_fs_sync_parent(path, err) : rc;
 }
 
 int fl_fs_replace(const char *path, const void *data, size_t n_bytes, fl_err *err) {

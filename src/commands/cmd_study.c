@@ -1,8 +1,10 @@
 /* cmd_study.c - study: makes self-study conversations about documents and writes them as JSONL. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/units.h"
@@ -16,6 +18,7 @@
 #include "commands/study_remote.h"
 #include "commands/train_options.h"
 #include "fleet/plan.h"
+#include "study/part.h"
 
 enum { MAX_BATCH = 32 };
 
@@ -75,8 +78,8 @@ typedef struct maker {
   fl_doc_text *texts; /* [docs.n] */
   fl_pass *pass;
   fl_kv_pool *pool;
-  fl_sink *sink;      /* NULL: standard output */
-  size_t written, skipped;
+  fl_part *part;      /* what --out will be made of; NULL: standard output */
+  fl_part_count done; /* conversations, with those of earlier runs */
   bool compared;      /* the server's prompts with ours */
 } maker;
 
@@ -89,6 +92,56 @@ static int check_out(const study_args *a, const fl_source_list *docs, fl_err *er
   for (size_t i = 0; i < docs->n && rc == FL_OK; i++)
     rc = output_apart("--out", a->out, docs->doc[i].name, "a document", err);
   return rc;
+}
+
+static void put_text(fl_buf *b, const char *text) {
+  fl_json_escape(b, text ? text : "", text ? strlen(text) : 0);
+  fl_buf_putc(b, '\n');
+}
+
+/* Everything that the conversations follow from; how many, in which batches and on how many threads
+ * changes none of them, and a server may have moved. */
+static int identity(char out[FL_HASH_TEXT], const maker *m, fl_err *err) {
+  const study_args *a = m->args;
+  const fl_study_options o = fl_train_study(&a->train);
+  fl_buf b = { 0 };
+  put_text(&b, fl_model_hash(m->engine.model));
+  put_text(&b, fl_template_name(fl_model_template(m->engine.model)));
+  fl_buf_printf(&b, "%zu %zu %zu %.17g %zu %zu %.17g %zu %.17g %llu %d\n", o.chunk_min, o.chunk_max,
+                o.top_k, o.top_mass, o.max_q, o.max_a, o.temperature, o.turns, o.think,
+                (unsigned long long)o.seed, (int)a->train.gen_kv);
+  if (a->remote.url) {
+    fl_buf_printf(&b, "remote %d\n", a->remote.teacher);
+    put_text(&b, a->remote.model);
+  }
+  for (size_t i = 0; i < m->seeds.n; i++) {
+    fl_buf_printf(&b, "seed %d\n", m->seeds.v[i].is_request);
+    put_text(&b, m->seeds.v[i].kind);
+    put_text(&b, m->seeds.v[i].text);
+  }
+  for (size_t i = 0; i < m->docs.n; i++) {
+    put_text(&b, m->docs.doc[i].name);
+    put_text(&b, m->docs.doc[i].hash);
+  }
+  if (b.oom) return fl_fail(err, FL_ENOMEM, "not enough memory");
+  fl_hash_bytes(out, b.data, b.len);
+  fl_buf_release(&b);
+  return FL_OK;
+}
+
+static int open_part(maker *m, fl_err *err) {
+  const study_args *a = m->args;
+  char study[FL_HASH_TEXT];
+  int rc = identity(study, m, err);
+  if (rc == FL_OK) rc = fl_part_open(&m->part, &m->done, a->out, study, err);
+  if (rc != FL_OK || m->done.tried == 0) return rc;
+  if (m->done.tried > a->count)
+    return fl_fail(err, FL_EUSAGE, "--count %zu: %s.part holds %zu conversations of this study "
+                   "already; ask for as many or more, or move it away", a->count, a->out,
+                   m->done.tried);
+  fl_info("%s.part: holds %zu conversations of this study already; going on from there", a->out,
+          m->done.tried);
+  return FL_OK;
 }
 
 static int prepare(maker *m, fl_err *err) {
@@ -110,30 +163,36 @@ static int prepare(maker *m, fl_err *err) {
     rc = fl_doc_text_init(&m->texts[i], fl_model_tokenizer(model), m->docs.doc[i].text,
                           m->docs.doc[i].len, err);
   if (rc == FL_OK && a->remote.url) rc = study_wire_open(&m->wire, &a->remote, model, err);
-  if (rc == FL_OK && a->out) rc = fl_fs_open_temp(&m->sink, a->out, err);
+  if (rc == FL_OK && a->out) rc = open_part(m, err);
   return rc;
 }
 
-static int put(maker *m, const fl_conv *c, const fl_conv_plan *plan, fl_err *err) {
+static void put(const maker *m, fl_buf *lines, const fl_conv *c, const fl_conv_plan *plan) {
   const fl_source_doc *d = &m->docs.doc[plan->doc];
   fl_conv_label label = { .doc = plan->doc, .name = d->name, .hash = d->hash,
                           .tokenizer = fl_model_tokenizer_hash(m->engine.model),
                           .index = plan->draw };
-  fl_buf line = { 0 };
+  fl_conv_print(lines, c, &label);
+}
+
+/* Keeps what a batch came to before the next one begins. */
+static int keep(maker *m, const fl_buf *lines, size_t tried, size_t written, fl_err *err) {
+  fl_part_count now = { m->done.tried + tried, m->done.written + written };
   int rc = FL_OK;
-  fl_conv_print(&line, c, &label);
-  if (line.oom) {
+  if (m->part) {
+    rc = fl_part_add(m->part, lines, &now, err);
+  } else if (lines->oom) {
     rc = fl_fail(err, FL_ENOMEM, "not enough memory");
-  } else if (m->sink) {
-    (void)fl_sink_write(m->sink, line.data, line.len); /* sticks until the commit */
-  } else {
-    fwrite(line.data, 1, line.len, stdout);
+  } else if (lines->len > 0) {
+    const bool ok = fwrite(lines->data, 1, lines->len, stdout) == lines->len && fflush(stdout) == 0;
+    if (!ok) rc = fl_fail(err, FL_EFAIL, "standard output: cannot write: %s", fl_fs_reason(errno));
   }
-  fl_buf_release(&line);
+  if (rc == FL_OK) m->done = now;
   return rc;
 }
 
-static int make_batch(maker *m, size_t first, size_t n, fl_err *err) {
+static int make_batch(maker *m, size_t n, fl_err *err) {
+  const size_t first = m->done.tried;
   fl_study_options o = fl_train_study(&m->args->train);
   o.seeds = m->seeds.v;
   o.n_seeds = m->seeds.n;
@@ -151,11 +210,15 @@ static int make_batch(maker *m, size_t first, size_t n, fl_err *err) {
                                     m->pass, m->pool, NULL, NULL, err)
                    : fl_study_make(convs, ok, plans, docs, n, &o, m->pass, m->pool, NULL, NULL,
                                    err);
+  fl_buf lines = { 0 };
+  size_t written = 0;
   for (size_t i = 0; i < n && rc == FL_OK; i++) {
-    m->written += ok[i];
-    m->skipped += !ok[i];
-    if (ok[i]) rc = put(m, &convs[i], &plans[i], err);
+    if (!ok[i]) continue;
+    put(m, &lines, &convs[i], &plans[i]);
+    written++;
   }
+  if (rc == FL_OK) rc = keep(m, &lines, n, written, err);
+  fl_buf_release(&lines);
   for (size_t i = 0; i < n; i++) fl_conv_release(&convs[i]);
   return rc;
 }
@@ -173,19 +236,38 @@ static void compare_prompts(maker *m) {
 
 static int make_all(maker *m, fl_err *err) {
   const study_args *a = m->args;
-  double start = fl_now_s();
-  int rc = FL_OK;
-  for (size_t k = 0; k < a->count && rc == FL_OK; k += a->batch) {
-    size_t n = a->count - k < a->batch ? a->count - k : a->batch;
-    char left[32];
+  const double start = fl_now_s();
+  const size_t before = m->done.tried;
+  while (m->done.tried < a->count) {
+    const size_t left = a->count - m->done.tried;
+    char time[32];
     if (signals_stop()) return FL_EINTR;
-    rc = make_batch(m, k, n, err);
-    if (rc == FL_OK) compare_prompts(m);
-    double each = (fl_now_s() - start) / (double)(k + n);
-    if (rc == FL_OK && fl_log_level() >= 0)
-      fprintf(stderr, "%zu/%zu conversations, %zu skipped, %.2f s each, %s left\n", k + n, a->count,
-              m->skipped, each, fl_format_seconds(left, each * (double)(a->count - k - n)));
+    int rc = make_batch(m, left < a->batch ? left : a->batch, err);
+    if (rc != FL_OK) return rc;
+    compare_prompts(m);
+    const size_t tried = m->done.tried;
+    const double each = (fl_now_s() - start) / (double)(tried - before);
+    if (fl_log_level() >= 0)
+      fprintf(stderr, "%zu/%zu conversations, %zu skipped, %.2f s each, %s left\n", tried, a->count,
+              tried - m->done.written, each,
+              fl_format_seconds(time, each * (double)(a->count - tried)));
   }
+  return FL_OK;
+}
+
+/* --out as far as it goes: the whole study, or at a signal what there is. */
+static int finish(maker *m, int rc, fl_err *err) {
+  const char *out = m->args->out;
+  if (rc == FL_OK || (rc == FL_EINTR && m->done.written > 0)) {
+    int saved = fl_part_publish(m->part, err);
+    if (saved != FL_OK) rc = saved;
+    else if (rc == FL_EINTR)
+      fl_fail(err, rc, "%s: holds the %zu conversations made so far; the same command goes on from "
+              "there", out, m->done.written);
+  }
+  if (rc != FL_OK && rc != FL_EINTR && m->done.tried > 0)
+    fl_err_prefix(err, "%s.part keeps the %zu conversations made so far, and the same command goes "
+                  "on from there", out, m->done.written);
   return rc;
 }
 
@@ -251,13 +333,11 @@ static int run(const opt_parsed *p, fl_err *err) {
                    a->train.chunk_min, a->train.chunk_max);
   signals_catch();
   int rc = prepare(&m, err);
-  if (rc == FL_OK) rc = make_all(&m, err);
-  if (m.sink && (rc == FL_OK || (rc == FL_EINTR && m.written > 0))) {
-    int saved = fl_fs_commit_temp(m.sink, a->out, err);
-    if (saved != FL_OK) rc = saved;
-  } else if (m.sink) {
-    fl_sink_abandon(m.sink);
+  if (rc == FL_OK) {
+    rc = make_all(&m, err);
+    if (m.part) rc = finish(&m, rc, err);
   }
+  fl_part_close(m.part, rc == FL_OK);
   release(&m);
   return rc;
 }

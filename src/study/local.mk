@@ -4,6 +4,7 @@ src_libflstudy_a_SOURCES = \
 	src/study/conv.c src/study/conv.h \
 	src/study/doc_text.c \
 	src/study/note.c src/study/note.h \
+	src/study/part.c src/study/part.h \
 	src/study/remote.c src/study/remote.h src/study/remote_reply.h \
 	src/study/remote_reply.c src/study/remote_teacher.c \
 	src/study/reject.c src/study/reject.h \

@@ -24,6 +24,44 @@ run 0 study -m "$model" -d "$docs/mine.md" --count 4 $small --turns 2 --seeds "$
 says "$out" '"kind":"quote".*"request":"Repeat the text\.","answer":".*Tulby'
 says "$out" '"kind":"names"'
 
+# A signal gives what there is, a kill costs the batch that was being made: the same command goes on
+# from there, to the bytes of a study that nothing stopped.
+part=$work/long.jsonl.part
+tried() { sed -n 's/.*"tried":\([0-9]*\),.*/\1/p' "$part" 2>/dev/null | tail -n 1; }
+# stop SIGNAL: starts the study and sends it the signal once it has made a batch; $got is its status.
+stop() {
+  before=$(tried)
+  # shellcheck disable=SC2086
+  "$FLOTILLA" study -m "$model" -d "$docs" --count 9999 --batch 2 $small -o "$work/long.jsonl" \
+    >"$out" 2>"$err" </dev/null &
+  pid=$!
+  until [ "$(tried)" -gt "${before:-0}" ] 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+  kill -s "$1" $pid
+  wait $pid
+  got=$?
+  checks=$((checks + 1))
+}
+stop TERM
+[ $got -eq 130 ] || fail "a stopped study gave $got: $(head -c 600 "$err")"
+says "$err" 'long.jsonl: holds the [0-9]+ conversations made so far' && one_sentence
+checks=$((checks + 1))
+grep -v '"tried"' "$part" | cmp -s - "$work/long.jsonl" || fail 'not what there is'
+stop KILL
+[ $got -eq 137 ] || fail "a killed study gave $got: $(head -c 600 "$err")"
+printf '{"doc":0,"name":"half a li' >>"$part"
+# shellcheck disable=SC2086
+{
+run 2 study -m "$model" -d "$docs" --count 1 $small -o "$work/long.jsonl" && one_sentence
+run 4 study -m "$model" -d "$docs" --count 9999 $small -s 7 -o "$work/long.jsonl" &&
+  says "$err" 'other options' && one_sentence
+all=$(($(tried) + 2))
+run 0 study -m "$model" -d "$docs" --count $all --batch 3 $small -o "$work/long.jsonl" &&
+  says "$err" "holds $((all - 2)) conversations of this study already"
+run 0 study -m "$model" -d "$docs" --count $all $small -q && same "$out" "$work/long.jsonl"
+}
+checks=$((checks + 1))
+[ -e "$part" ] && fail 'a study that is done left its part'
+
 run 0 study --show "$work/two.jsonl" --texts 1
 says "$out" "^conversations +$(lines "$work/two.jsonl")\$"
 says "$out" '^> [A-Z]'
