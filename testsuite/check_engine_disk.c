@@ -1,5 +1,5 @@
-/* check_engine_disk.c - the engine on a disk that hangs, or has lost a file: who needs nothing of it
- * goes on. */
+/* check_engine_disk.c - the engine on a disk that hangs, or has lost a file: who needs nothing of
+ * it goes on. */
 #include "gate.h"
 #include "serve/spill.h"
 #include "serve_util.h"
@@ -107,24 +107,32 @@ START_TEST(test_stop_while_disk_hangs) {
 }
 END_TEST
 
+/* The fleet's file that begins so, and another name for it. */
+static char *find_file(reference *x, const char *start, char **away) {
+  char **names = NULL, *path = NULL;
+  size_t n = 0;
+  ck_assert_int_eq(fl_fs_list(&names, &n, fl_fleet_dir(x->f), NULL), FL_OK);
+  for (size_t i = 0; path == NULL && i < n; i++)
+    if (strncmp(names[i], start, strlen(start)) == 0 && strstr(names[i], ".safetensors") != NULL)
+      path = fl_fs_join(fl_fleet_dir(x->f), names[i]);
+  ck_assert_ptr_nonnull(path);
+  fl_fs_list_free(names, n);
+  *away = fl_asprintf("%s.away", path);
+  return path;
+}
+
 /* A file that has gone fails who needs it, with its name, and nobody else; when it is back it is
  * read. */
 START_TEST(test_file_gone) {
   static const char *const bakery[] = { "bakery" }, *const mine[] = { "mine" };
   reference x = reference_open();
-  size_t at = 0, n = 0;
+  size_t at = 0;
   fl_doc_info d;
-  char start[32], **names = NULL, *path = NULL, *away = NULL;
+  char start[32], *away = NULL;
   ck_assert_int_eq(fl_fleet_find(x.f, "bakery", &at), FL_OK);
   fl_fleet_doc(x.f, at, &d);
   snprintf(start, sizeof start, "doc-%03lu.", (unsigned long)d.id);
-  ck_assert_int_eq(fl_fs_list(&names, &n, fl_fleet_dir(x.f), NULL), FL_OK);
-  for (size_t i = 0; i < n; i++)
-    if (strncmp(names[i], start, strlen(start)) == 0 && strstr(names[i], ".safetensors") != NULL)
-      path = fl_fs_join(fl_fleet_dir(x.f), names[i]);
-  ck_assert_ptr_nonnull(path);
-  fl_fs_list_free(names, n);
-  away = fl_asprintf("%s.away", path);
+  char *path = find_file(&x, start, &away);
   reference_close(&x);
   served s = serve_by_gate(true);
   fl_message m = user_says(question[0]);
@@ -145,6 +153,84 @@ START_TEST(test_file_gone) {
   serve_end(&s, 0);
   fl_free(path);
   fl_free(away);
+}
+END_TEST
+
+/* The index could not be read at the start: who needs it waits until it is read, or why not is
+ * known, and nobody else does. */
+START_TEST(test_index_gone) {
+  static const char *const mine[] = { "mine" };
+  reference x = reference_open();
+  fl_message m = user_says(question[0]);
+  fl_job_request any = request_of(&m, 1), named = request_for(&m, mine);
+  char *want = reference_ask(&x, question[0], NULL, 0), *away = NULL;
+  char *path = find_file(&x, "index.", &away);
+  reference_close(&x);
+  ck_assert_int_eq(rename(path, away), 0);
+  served s = serve_by_gate(true);
+  fl_buf found = { 0 };
+  fl_err err = { 0 };
+  client *c = client_begin(s.e, &any), *other = client_begin(s.e, &named);
+  client_wait_end(c);
+  client_wait_ok(other);
+  ck_assert_int_eq(c->code, FL_EFAIL);
+  ck_assert_msg(strstr(c->error, "index.") != NULL, "%s", c->error);
+  ck_assert_int_eq(rename(away, path), 0);
+  shut_gate(&disk, 0);
+  client *waits = client_begin(s.e, &any);
+  ck_assert_uint_eq(wait_at_gate(&disk), 1);
+  client *after = converse(s.e, &named);
+  ck_assert_int_eq(waits->starts + waits->ends, 0);
+  ck_assert_int_eq(fl_engine_retrieve(s.e, question[0], strlen(question[0]), &found, &err),
+                   FL_EBUSY);
+  open_gate(&disk);
+  client_wait_ok(waits);
+  ck_assert_str_eq(client_text(waits), want);
+  ck_assert_int_eq(fl_engine_retrieve(s.e, question[0], strlen(question[0]), &found, NULL), FL_OK);
+  client_free(c);
+  client_free(other);
+  client_free(waits);
+  client_free(after);
+  serve_end(&s, 0);
+  fl_buf_release(&found);
+  fl_free(want);
+  fl_free(path);
+  fl_free(away);
+}
+END_TEST
+
+/* Half of the queue's places at most are for those who wait for a disk that hangs. */
+START_TEST(test_disk_hangs_long) {
+  static const char *const doc[FLEET_DOCS] = { "bakery", "library", "lighthouse", "mine" };
+  fl_engine_options o = small_options();
+  fl_message m = user_says(question[0]);
+  client *c[FLEET_DOCS];
+  o.queue = 4;
+  o.reading = stand_at_gate;
+  o.reading_ctx = &disk;
+  open_gate(&disk);
+  served s = serve(&o, true);
+  shut_gate(&disk, 0);
+  for (int i = 0; i < FLEET_DOCS; i++) {
+    fl_job_request r = request_for(&m, &doc[i]);
+    c[i] = client_begin(s.e, &r);
+  }
+  for (int i = 2; i < FLEET_DOCS; i++) {
+    client_wait_end(c[i]);
+    ck_assert_int_eq(c[i]->finish, FL_FINISH_ERROR);
+    ck_assert_int_eq(c[i]->code, FL_EFULL);
+    ck_assert_ptr_nonnull(strstr(c[i]->error, "disk"));
+  }
+  ck_assert_int_eq(c[0]->ends + c[1]->ends, 0);
+  fl_job_request bare = request_of(&m, 1);
+  bare.rag = FL_RAG_NONE;
+  client_free(converse(s.e, &bare));
+  open_gate(&disk);
+  for (int i = 0; i < FLEET_DOCS; i++) {
+    if (i < 2) client_wait_ok(c[i]);
+    client_free(c[i]);
+  }
+  serve_end(&s, 0);
 }
 END_TEST
 
@@ -198,7 +284,7 @@ START_TEST(test_spill_hangs) {
   o.spill_dir = dir;
   o.reading = stand_at_gate;
   o.reading_ctx = &disk;
-  if (_i == 1) o.max_bytes = (uint64_t)5 * 4 * 2 * 2 * 64 * 32 * 4; /* 5 pages, 4 of them are used */
+  if (_i == 1) o.max_bytes = (uint64_t)5 * 4 * 2 * 2 * 64 * 32 * 4; /* 5 pages; 4 are used */
   open_gate(&disk);
   served s = serve(&o, false);
   shut_gate(&disk, _i == 1 ? 2 : 0);
@@ -255,6 +341,8 @@ Suite *suite_engine_disk(void) {
   tcase_add_loop_test(t, test_disk_hangs, 0, 2);
   tcase_add_test(t, test_stop_while_disk_hangs);
   tcase_add_test(t, test_file_gone);
+  tcase_add_test(t, test_index_gone);
+  tcase_add_test(t, test_disk_hangs_long);
   tcase_add_loop_test(t, test_spill_hangs, 0, 2);
   tcase_add_test(t, test_restore_hangs);
   suite_add_tcase(s, t);

@@ -100,7 +100,7 @@ static const opt_spec serve_specs[] = {
     .help = "no drafts; the answers are the same" },
   { .name = "reload", .type = OPT_SECONDS, .meta = "TIME", .min = 0, .max = 86400,
     .offset = offsetof(serve_args, serve.reload_s),
-    .help = "how often to look for a new generation of the fleet; 0: never" },
+    .help = "how often to look for a new generation of the fleet; 0: when a file is missed" },
   { .name = "rag-adaptive", .type = OPT_ON, .offset = offsetof(serve_args, serve.adaptive),
     .help = "a follow-up may change the documents" },
   { .name = "rag-margin", .type = OPT_REAL, .meta = "X", .min = 0, .max = 2,

@@ -134,6 +134,7 @@ static void finish(fl_turn *t, const fl_news *n) {
     fl_err err = { .code = n->code };
     snprintf(err.text, sizeof err.text, "%s", n->error != NULL ? n->error : "");
     fl_fault_from(&f, &err);
+    if (f.status == 429) f.retry_after_s = 10; /* it is up to a disk: nobody knows */
   }
   if (f.status != 0) {
     fail(t, &f);

@@ -74,6 +74,8 @@ int fl_fleet_cartridge(fl_fleet *f, size_t i, const fl_cartridge **out, fl_err *
   int rc = cache_init(f, err);
   if (rc != FL_OK) return rc;
   fl_cached *c = cache_find(f, f->m.doc[i].cart_file);
+  if (c == NULL && f->off_disk)
+    return fl_fail(err, FL_EBUSY, "%s: not in memory now; try again", f->m.doc[i].name);
   if (c == NULL) {
     c = cache_oldest(f);
     rc = read_retrying(f, i, &c->cart, &c->file, err);

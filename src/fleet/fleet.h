@@ -155,10 +155,13 @@ uint64_t fl_fleet_generation(const fl_fleet *f);
 const char *fl_fleet_dir(const fl_fleet *f);
 fl_events *fl_fleet_events(fl_fleet *f);
 fl_model *fl_fleet_model(const fl_fleet *f);
+/* Read-only fleets: from now on the disk is touched by nobody but who reads for fl_fleet_follow and
+ * a supply (supply.h). An index or a cartridge that is not in memory is FL_EBUSY. */
+void fl_fleet_keep_off_disk(fl_fleet *f);
 /* Read-only fleets: takes over what a trainer has committed since, its manifest in `now` and that
  * one's index, which are used up; *changed tells. Without an index (NULL) it is read when it is
- * first needed. Positions of documents may change then, their ids do not. Strings from listings
- * stay valid. */
+ * first needed, unless the fleet keeps off the disk. Positions of documents may change then, their
+ * ids do not. Strings from listings stay valid. */
 struct fl_manifest;
 struct fl_index;
 int fl_fleet_follow(fl_fleet *f, struct fl_manifest *now, struct fl_index *index, bool *changed,

@@ -3,6 +3,8 @@
 #include "fleet/retrieval.h"
 #include "fleet/state.h"
 
+void fl_fleet_keep_off_disk(fl_fleet *f) { f->off_disk = true; }
+
 int fl_fleet_follow(fl_fleet *f, fl_manifest *now, fl_index *index, bool *changed, fl_err *err) {
   int rc = FL_OK;
   if (f->read_only) {

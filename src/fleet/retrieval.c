@@ -156,6 +156,9 @@ int fl_manifest_read_index(fl_index **out, const fl_manifest *m, const char *dir
 
 int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
   if (f->index != NULL) return FL_OK;
+  if (f->off_disk)
+    return fl_fail(err, FL_EBUSY, "%s: its retrieval index is not in memory now; try again",
+                   f->dir);
   const size_t dim = fl_model_hparams(f->model)->d_model;
   for (int left = FL_RELOADS;; left--) {
     fl_err why = { 0 };

@@ -36,6 +36,7 @@ struct fl_fleet {
   fl_model *model;
   fl_team *team;
   bool read_only;
+  bool off_disk;      /* what is not in memory cannot be had */
   fl_dist *dist;      /* the ranks that train it together; NULL: alone */
   fl_train_options opts;
   fl_manifest m;

@@ -53,16 +53,20 @@ static int trim_selection(fl_engine *e, fl_job *j, fl_err *err) {
   return rc;
 }
 
-/* Once a job, however long it waits for room afterwards. */
-static int select_docs(fl_engine *e, fl_job *j, fl_err *err) {
+/* Once a job, however long it waits for room afterwards. *waits: for the index. */
+static int select_docs(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   const fl_select_options o = { .rag = e->opt.rag, .adaptive = e->opt.adaptive,
                                 .margin = e->opt.margin };
   const fl_message *q = last_user(j);
+  fl_err why = { 0 };
   bool kept = false;
   int rc = FL_OK;
   if (j->req.rag == FL_RAG_AUTO && e->fleet != NULL) {
     const fl_sticky *known = fl_stickies_find(&e->stickies, j->req.key);
-    rc = fl_select(&j->docs, &kept, e->fleet, &o, known, q->text, q->len, err);
+    rc = fl_select(&j->docs, &kept, e->fleet, &o, known, q->text, q->len, &why);
+    if (rc == FL_EBUSY) rc = fl_engine_need_index(e, j, waits, err);
+    else if (rc != FL_OK) *err = why;
+    if (*waits) return rc;
     if (rc == FL_OK && !kept) rc = trim_selection(e, j, err);
     if (rc == FL_OK && kept) snprintf(j->known_print, sizeof j->known_print, "%s", known->print);
     /* For those behind it in the queue that go past while it waits for the disk. */
@@ -86,9 +90,9 @@ static int render(fl_engine *e, fl_job *j, bool behind_rows, const char *scope, 
 static int prepare(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   int rc = j->selected ? FL_OK : render(e, j, true, NULL, err); /* how long it is, about */
   pthread_mutex_lock(&e->fleet_mu);
-  if (rc == FL_OK && !j->selected) rc = select_docs(e, j, err);
-  if (rc == FL_ENOENT) rc = FL_EFAIL; /* an index is missing, not what the client named */
-  if (rc == FL_OK) rc = take_prefix(e, j, waits, err);
+  if (rc == FL_OK && !j->selected) rc = select_docs(e, j, waits, err);
+  if (rc == FL_ENOENT) rc = FL_EFAIL; /* nothing that the client named */
+  if (rc == FL_OK && !*waits) rc = take_prefix(e, j, waits, err);
   pthread_mutex_unlock(&e->fleet_mu);
   if (rc != FL_OK || *waits) return rc;
   char scope[FL_SCOPE_TEXT];
@@ -201,8 +205,21 @@ static outcome admit_one(fl_engine *e, fl_job *j) {
   return GONE;
 }
 
+/* A disk that does not answer holds up those who wait for it, but must not fill the queue with
+ * them: the youngest of too many go. True: this one has. */
+static bool give_up_waiting(fl_engine *e, fl_job *j, size_t waiting) {
+  fl_err err = { 0 };
+  if (waiting <= (e->opt.queue + 1) / 2 || !fl_engine_disk_stands(e)) return false;
+  (void)fl_fail(&err, FL_EFULL, "%zu requests wait for documents from a disk that does not answer, "
+                "which is the limit; try again later", waiting - 1);
+  leave_queue(e, j);
+  fl_job_finish(e, j, FL_FINISH_ERROR, NULL, err.code, err.text);
+  return true;
+}
+
 bool fl_engine_admit(fl_engine *e) {
   const double began = fl_now_s();
+  size_t waiting = 0;
   fl_job *j = NULL, *next;
   outcome how = GONE;
   e->held_up = false;
@@ -213,6 +230,7 @@ bool fl_engine_admit(fl_engine *e) {
   while (how != NO_ROOM && e->n_jobs < e->slots.n && (j = next) != NULL) {
     next = next_queued(e, j);
     how = admit_one(e, j);
+    if (how == WAITS && give_up_waiting(e, j, ++waiting)) waiting--;
     /* Retrieval and composition take time, which those in slots wait for. */
     if (how != NO_ROOM && e->n_jobs > 0 && fl_now_s() - began > admit_s) return true;
   }

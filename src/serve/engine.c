@@ -95,6 +95,7 @@ static void follow(fl_engine *e) {
   pthread_mutex_unlock(&e->fleet_mu);
   if (rc != FL_OK) log_reload_failure(e, l.err.text);
   else e->told = false;
+  fl_engine_looked(e, rc != FL_OK ? rc : l.index_rc, rc != FL_OK ? &l.err : &l.index_err);
   pthread_mutex_lock(&e->box->mu);
   e->stats.reloads += generation != e->stats.generation;
   e->stats.generation = generation;
@@ -302,6 +303,7 @@ static int start_loader(fl_engine *e, fl_err *err) {
                                 .gone = on_gone, .ctx = e->box, .reading = e->opt.reading,
                                 .reading_ctx = e->opt.reading_ctx };
   (void)fl_fleet_load_index(e->fleet, NULL); /* a question that needs it will say why */
+  fl_fleet_keep_off_disk(e->fleet);
   atomic_fetch_add(&e->box->refs, 1);
   const int rc = fl_loader_start(&e->loader, &o, err);
   if (rc != FL_OK) fl_mailbox_unref(e->box);
@@ -458,6 +460,7 @@ int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out,
     rc = fl_fleet_retrieve_by(e->fleet, v, &e->opt.rag, &h, err);
     if (rc == FL_OK) fl_hits_print(out, e->fleet, query, len, &e->opt.rag, &h);
     pthread_mutex_unlock(&e->fleet_mu);
+    if (rc == FL_EBUSY) fl_loader_look(e->loader);
   }
   fl_hits_release(&h);
   fl_free(v);

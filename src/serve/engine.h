@@ -37,7 +37,7 @@ typedef struct fl_engine_options {
   bool speculate;
   const char *spill_dir; /* NULL: slots are not spilled to disk */
   size_t spill_files;
-  double reload_s;       /* how often the fleet's manifest is looked at; 0: when a file is gone */
+  double reload_s;       /* how often the fleet's manifest is looked at; 0: when a file is missed */
   void (*reading)(void *ctx); /* for tests, on a thread that is about to wait for the disk, of the
                                  fleet or of spilled slots; may be NULL */
   void *reading_ctx;
@@ -111,7 +111,8 @@ typedef struct fl_job_end {
   double ttft_s, seconds;
   int code;                  /* FL_OK, or with FL_FINISH_ERROR: FL_EINPUT the conversation does not
                                 fit the context, or the memory even alone, behind its documents;
-                                FL_ENOMEM; FL_EFAIL, FL_EBUSY the documents could not be had */
+                                FL_ENOMEM; FL_EFAIL the documents could not be had; FL_EFULL too
+                                many wait for a disk that does not answer (say 429) */
   const char *error;         /* one sentence with code < 0 */
 } fl_job_end;
 
@@ -137,8 +138,9 @@ void fl_job_release(fl_job *j); /* after on_end, or right after cancel */
 int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size_t *n_tokens,
                     fl_err *err);
 
-/* Appends the members of a retrieve event from "query" on, without braces. FL_ENOENT: no fleet, or
- * no index in it. Otherwise as fl_engine_embed. */
+/* Appends the members of a retrieve event from "query" on, without braces. FL_ENOENT: no fleet;
+ * FL_EBUSY: its index is not in memory, and looked for again from now on. Otherwise as
+ * fl_engine_embed. */
 int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out, fl_err *err);
 
 /* A snapshot for /health and /metrics. */

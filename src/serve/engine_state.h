@@ -90,6 +90,7 @@ struct fl_job {
   char known_print[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
   fl_prefix *prefix;       /* held; NULL: not composed yet */
   int loads;               /* how often it had something read */
+  uint64_t look;           /* the look that it waits for; 0: none */
   fl_ids prompt;
   bool ready;              /* its slot has the rows that are to be had */
   size_t done;             /* prompt tokens that have rows */
@@ -112,9 +113,17 @@ typedef struct fl_load { /* what is read for a job, or was */
   fl_supply *supply;       /* the loader's until `there`; NULL: none */
   fl_job *job;             /* NULL: it has gone */
   bool there;
+  double began;
   int rc;
   fl_err err;
 } fl_load;
+
+typedef struct fl_look { /* looks at the manifest for its index, which was missed */
+  uint64_t asked, done;    /* how many */
+  double began;
+  int rc;                  /* of the last look, asked for or not */
+  fl_err err;
+} fl_look;
 
 struct fl_engine {
   fl_engine_options opt;
@@ -152,6 +161,7 @@ struct fl_engine {
   double row_s;            /* smoothed seconds of a row in a slice of prefill */
   fl_loader *loader;       /* NULL without a fleet */
   fl_load load;
+  fl_look look;
   bool held_up;            /* nobody in the queue can go on before there is news */
   size_t turn;             /* rotates the order of prompts */
   fl_job *active[FL_SERVE_SLOTS];
@@ -176,13 +186,18 @@ bool fl_engine_admit(fl_engine *e);
 /* Lets jobs go on whose rows have been read. */
 void fl_engine_join(fl_engine *e);
 
-/* needs.c; with the fleet held, but for the last two */
+/* needs.c; those with an err with the fleet held */
 /* What the job's documents take from the disk: *waits, or fl_engine_compose has all that it needs.
  * Otherwise the error is the job's; FL_EFULL: there is no room to read it, for now. */
 int fl_engine_need(fl_engine *e, fl_job *j, bool *waits, fl_err *err);
 /* FL_EBUSY: something is missing after all, for a trainer has committed; need it again. FL_EFULL:
  * no room for the rows, for now. */
 int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err);
+/* The index is not in memory: *waits for a look, or why the last one found none. */
+int fl_engine_need_index(fl_engine *e, fl_job *j, bool *waits, fl_err *err);
+void fl_engine_looked(fl_engine *e, int rc, const fl_err *err);
+/* The disk has been waited for so long that it may be out of order. */
+bool fl_engine_disk_stands(const fl_engine *e);
 /* Whether a job that finds no room now may find some later. */
 bool fl_engine_room_to_come(const fl_engine *e, const fl_job *j);
 /* The job goes. */

@@ -20,6 +20,7 @@ struct fl_loader {
 
   /* Under mu. */
   fl_supply *supply;      /* to be read */
+  bool asked;             /* for a look */
   fl_loaded out;          /* not taken yet */
   bool busy, stop;        /* with the disk; to end, and nobody wants anything any more */
 };
@@ -55,16 +56,20 @@ static bool is_seen(fl_loader *w) {
   return same;
 }
 
-/* The manifest and its index; an index that cannot be read is asked for again by who needs it. */
+static void go_to_disk(const fl_loader *w) {
+  if (w->o.reading != NULL) w->o.reading(w->o.reading_ctx);
+}
+
+/* The manifest and its index; one that cannot be read is asked for again by who needs it. */
 static void look(fl_loader *w, fl_loaded *l) {
   l->any = true;
   l->rc = fl_manifest_load(&l->now, w->dir, &l->err);
-  if (l->rc == FL_OK) (void)fl_manifest_read_index(&l->index, &l->now, w->dir, w->o.dim, NULL);
-  else w->seen.st_size = -1; /* again the next time */
+  if (l->rc != FL_OK) w->seen.st_size = -1; /* again the next time */
+  else l->index_rc = fl_manifest_read_index(&l->index, &l->now, w->dir, w->o.dim, &l->index_err);
 }
 
 static void load(fl_loader *w, fl_supply *s, fl_loaded *l) {
-  if (w->o.reading != NULL) w->o.reading(w->o.reading_ctx);
+  go_to_disk(w);
   l->supply = s;
   l->supply_rc = fl_supply_read(l->supply, &l->supply_err);
   if (l->supply_rc == FL_ENOENT) look(w, l);
@@ -83,6 +88,8 @@ static void hand_over(fl_loader *w, fl_loaded *l) {
     w->out.err = l->err;
     w->out.now = l->now;
     w->out.index = l->index;
+    w->out.index_rc = l->index_rc;
+    w->out.index_err = l->index_err;
   }
   if (l->supply == NULL) return;
   w->out.supply = l->supply;
@@ -90,13 +97,26 @@ static void hand_over(fl_loader *w, fl_loaded *l) {
   w->out.supply_err = l->supply_err;
 }
 
-/* Under mu: waits for its turn, a load or a stop. */
+/* Under mu: waits for its turn, something that is wanted or a stop. */
 static void wait_for_work(fl_loader *w, double until) {
-  while (!w->stop && w->supply == NULL && fl_cond_wait(&w->change, &w->mu, until)) continue;
+  while (!w->stop && w->supply == NULL && !w->asked && fl_cond_wait(&w->change, &w->mu, until))
+    continue;
 }
 
 static double next_look(const fl_loader *w) {
   return w->o.every_s > 0 ? fl_now_s() + w->o.every_s : (double)INFINITY;
+}
+
+/* What is wanted, and what it is time for. */
+static void work_once(fl_loader *w, fl_supply *s, bool asked, double *until, fl_loaded *l) {
+  if (s != NULL) load(w, s, l);
+  if (asked && !l->any) {
+    go_to_disk(w);
+    look(w, l);
+  }
+  if (fl_now_s() < *until) return;
+  if (!l->any && !is_seen(w)) look(w, l);
+  *until = next_look(w);
 }
 
 static void *run(void *arg) {
@@ -108,14 +128,12 @@ static void *run(void *arg) {
     wait_for_work(w, until);
     if (w->stop) break;
     fl_supply *s = w->supply;
+    const bool asked = w->asked;
     w->supply = NULL;
+    w->asked = false;
     w->busy = true;
     pthread_mutex_unlock(&w->mu);
-    if (s != NULL) load(w, s, &l);
-    if (fl_now_s() >= until) {
-      if (!l.any && !is_seen(w)) look(w, &l);
-      until = next_look(w);
-    }
+    work_once(w, s, asked, &until, &l);
     pthread_mutex_lock(&w->mu);
     w->busy = false;
     const bool any = l.any || l.supply != NULL;
@@ -161,6 +179,13 @@ int fl_loader_start(fl_loader **out, const fl_loader_options *o, fl_err *err) {
 void fl_loader_begin(fl_loader *w, fl_supply *s) {
   pthread_mutex_lock(&w->mu);
   w->supply = s;
+  pthread_cond_signal(&w->change);
+  pthread_mutex_unlock(&w->mu);
+}
+
+void fl_loader_look(fl_loader *w) {
+  pthread_mutex_lock(&w->mu);
+  w->asked = true;
   pthread_cond_signal(&w->change);
   pthread_mutex_unlock(&w->mu);
 }

@@ -2,7 +2,8 @@
  * holds up those alone who need what is on it.
  *
  * Now and then it looks at the manifest; between that it reads what a conversation needs, one load
- * at a time. Where a file has gone it looks at the manifest at once: a trainer may have committed.
+ * at a time. Where a file has gone, or the index is missed, it looks at the manifest at once: a
+ * trainer may have committed.
  * It knows neither fleet nor engine while it waits for the disk, so that a stop need not wait for
  * it: a thread that hangs is left behind and goes when it comes back.
  */
@@ -16,11 +17,12 @@ typedef struct fl_loader fl_loader;
 typedef struct fl_loader_options {
   const char *dir;         /* the fleet's */
   size_t dim;              /* the width of its model */
-  double every_s;          /* between looks at the manifest; 0: only when a file has gone */
+  double every_s;          /* between looks at the manifest; 0: only when something is missed */
   void (*ready)(void *ctx); /* called on the thread when there is something to take */
   void *ctx;               /* lives until the thread is gone: `gone` */
   void (*gone)(void *ctx);
-  void (*reading)(void *ctx); /* before each load, for tests that hold the disk; NULL */
+  void (*reading)(void *ctx); /* before what somebody waits for, for tests that hold the disk;
+                                 NULL */
   void *reading_ctx;
 } fl_loader_options;
 
@@ -29,13 +31,18 @@ int fl_loader_start(fl_loader **out, const fl_loader_options *o, fl_err *err);
 /* The supply is read; it is the loader's until it comes back by a take. There is no other one. */
 void fl_loader_begin(fl_loader *w, fl_supply *s);
 
+/* The manifest and its index are read soon. Any thread. */
+void fl_loader_look(fl_loader *w);
+
 /* What came since the last call. Does not wait. */
 typedef struct fl_loaded {
   bool any;                /* a manifest was read, well or not */
   int rc;
   fl_err err;
   fl_manifest now;         /* the caller's, when rc is FL_OK */
-  struct fl_index *index;  /* its index, the caller's; NULL: none, or not to be read */
+  struct fl_index *index;  /* its index, the caller's, when index_rc is FL_OK */
+  int index_rc;
+  fl_err index_err;
   fl_supply *supply;       /* has ended; NULL: none */
   int supply_rc;
   fl_err supply_err;

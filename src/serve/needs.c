@@ -2,15 +2,19 @@
  * the queue, and those behind it that need nothing go past. One load is on its way at a time; it
  * belongs to a job, until that goes away, and then to nobody.
  *
+ * The index is had by a look at the manifest, one for all who miss it.
+ *
  *   NONE --fl_engine_need--> READING --fl_engine_supplied--> THERE --fl_engine_need_over--> NONE
  *                                                                    composed, failed or given up
  */
 #include <string.h>
 
+#include "base/fs.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
 
 enum { LOADS = 8 }; /* of one job: each shows that a trainer has committed meanwhile */
+static const double patience_s = 2; /* with a disk, before those who wait for it are counted */
 
 static void drop(fl_engine *e) {
   fl_load *l = &e->load;
@@ -76,7 +80,7 @@ static int begin(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
     return rc;
   }
   *waits = s->to_read > 0;
-  e->load = (fl_load){ .supply = s, .job = j, .there = !*waits };
+  e->load = (fl_load){ .supply = s, .job = j, .there = !*waits, .began = fl_now_s() };
   if (*waits) fl_loader_begin(e->loader, s);
   return FL_OK;
 }
@@ -109,4 +113,34 @@ int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err) {
   if (rc == FL_EFULL) e->slots.elsewhere = held; /* it waits for room with what it has */
   else drop(e);
   return rc;
+}
+
+/* --- the index --- */
+
+int fl_engine_need_index(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
+  fl_look *k = &e->look;
+  *waits = j->look == 0 || j->look > k->done;
+  if (*waits && j->look == 0) {
+    if (k->asked == k->done) {
+      k->asked++;
+      k->began = fl_now_s();
+      fl_loader_look(e->loader);
+    }
+    j->look = k->asked;
+  }
+  if (*waits) return FL_OK;
+  if (k->rc == FL_OK) return fl_fail(err, FL_EFAIL, "the fleet changes faster than it can be read");
+  return fl_fail(err, k->rc == FL_ENOMEM ? k->rc : FL_EFAIL, "%s", k->err.text);
+}
+
+void fl_engine_looked(fl_engine *e, int rc, const fl_err *err) {
+  e->look.done = e->look.asked;
+  e->look.rc = rc;
+  e->look.err = *err;
+}
+
+bool fl_engine_disk_stands(const fl_engine *e) {
+  const double now = fl_now_s();
+  return (e->load.supply != NULL && !e->load.there && now - e->load.began > patience_s) ||
+         (e->look.done < e->look.asked && now - e->look.began > patience_s);
 }
