@@ -95,7 +95,9 @@ async def reply_in_turn(reader, tally, a):
         idle = time.monotonic() - max(sent, tally.last)
         if idle > a.patience or tally.served - before > OVERTAKEN * a.places:
             task.cancel()
-            raise asyncio.TimeoutError
+            raise asyncio.TimeoutError(f"no reply for {time.monotonic() - sent:.1f} s, the last "
+                                       f"{idle:.1f} of them without any, while "
+                                       f"{tally.served - before} others were answered")
         await asyncio.wait([task], timeout=1)
     status, fields, body = task.result()
     if status == 200:
@@ -119,8 +121,8 @@ async def good(url, bodies, tally, until, a):
                 if status == 429:  # Retry-After is for the polite; these insist
                     await asyncio.sleep(0.02 + 0.1 * rng.random())
             writer.close()
-        except asyncio.TimeoutError:
-            tally.fault(f"no reply while {tally.served} were answered in all")
+        except asyncio.TimeoutError as e:
+            tally.fault(str(e))
         except (ConnectionError, asyncio.IncompleteReadError, OSError) as e:
             if not tally.stopping:
                 tally.fault(f"a reply was lost: {e!r}")
