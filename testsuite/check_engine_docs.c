@@ -8,6 +8,13 @@ static void answered_by(fl_engine *e, const fl_job_request *r, const char *docs)
   client_free(c);
 }
 
+/* A conversation whose second turn is about another document than its first. */
+static void from_mine_to_bakery(fl_message m[3]) {
+  m[0] = user_says("What is the ore of Tulby Mine?");
+  m[1] = model_said("Tin.");
+  m[2] = user_says("What does the bakery sell?");
+}
+
 START_TEST(test_named_documents) {
   fl_engine_options o = small_options();
   served s = serve(&o, true);
@@ -40,8 +47,8 @@ START_TEST(test_sticky) {
   fl_engine_options o = small_options();
   o.rag.docs = 1;
   served s = serve(&o, true);
-  fl_message m[3] = { user_says("What is the ore of Tulby Mine?"), model_said("Tin."),
-                      user_says("What does the bakery sell?") };
+  fl_message m[3];
+  from_mine_to_bakery(m);
   fl_job_request r = request_of(m, 1);
   answered_by(s.e, &r, "mine.md ");
   r.n_msgs = 3;
@@ -49,7 +56,6 @@ START_TEST(test_sticky) {
   r = request_of(m + 2, 1); /* another opening */
   answered_by(s.e, &r, "bakery.md ");
   r.conversation = "a";
-  m[0] = user_says("What is the ore of Tulby Mine?");
   r.msgs = m;
   answered_by(s.e, &r, "mine.md ");
   r.msgs = m + 2; /* the same id: whatever is said */
@@ -69,8 +75,8 @@ START_TEST(test_adaptive) {
   o.rag.docs = 1;
   o.adaptive = true;
   served s = serve(&o, true);
-  fl_message m[3] = { user_says("What is the ore of Tulby Mine?"), model_said("Tin."),
-                      user_says("What does the bakery sell?") };
+  fl_message m[3];
+  from_mine_to_bakery(m);
   fl_job_request r = request_of(m, 1);
   answered_by(s.e, &r, "mine.md ");
   r.n_msgs = 3;

@@ -253,7 +253,7 @@ static int foreign(const fl_buf *bytes, fl_err *err) {
 }
 
 int fl_reply_text_tokens(fl_ids *ids, fl_target_room *room, int32_t *stop, const fl_reply_text *r,
-                    const fl_spellings *s, const fl_model *m, double mass, fl_err *err) {
+                         const fl_spellings *s, const fl_model *m, double mass, fl_err *err) {
   fl_buf scratch = { 0 }, spelled = { 0 };
   int rc = FL_OK;
   *stop = -1;
