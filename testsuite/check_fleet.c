@@ -277,10 +277,69 @@ START_TEST(the_control_socket_is_obeyed) {
   ck_assert(m.doc[2].marked);
   fl_manifest_release(&m);
   event_list l = read_events();
-  ck_assert_uint_ge(count_kind(&l, "control"), 8);
+  ck_assert_uint_eq(count_kind(&l, "control"), 8); /* what was refused is not taken */
+  size_t marks = 0;
+  for (size_t i = 0; i < l.n; i++) {
+    const char *cmd = "";
+    uint64_t doc = 99;
+    bool on = false;
+    if (!is_kind(l.v[i], "control") || !fl_json_get_str(l.v[i], "cmd", &cmd) ||
+        strcmp(cmd, "mark") != 0)
+      continue;
+    ck_assert(fl_json_get_u64(l.v[i], "doc", &doc) && fl_json_get_bool(l.v[i], "value", &on));
+    ck_assert(doc == 2 && on);
+    marks++;
+  }
+  ck_assert_uint_eq(marks, 1);
   ck_assert_uint_ge(count_kind(&l, "answer"), 2);
   ck_assert_uint_ge(count_kind(&l, "retrieve"), 2);
   events_release(&l);
+}
+END_TEST
+
+/* Sets the number of rounds to the one that is done, while the trainer rests behind the first round
+ * or, without a rest, while the second one runs. */
+struct early_end {
+  fl_fleet *f;
+  struct talk t;
+  bool rests;
+  double left_s; /* of the last round, by the trainer's progress */
+};
+
+static void say(const struct talk *t, const char *line) {
+  ck_assert_int_eq(send(t->fd, line, strlen(line), MSG_NOSIGNAL), (ssize_t)strlen(line));
+}
+
+static int end_early(void *ctx) {
+  struct early_end *e = ctx;
+  if (e->t.fd < 0) {
+    dial(&e->t);
+    if (e->rests) say(&e->t, "{\"cmd\":\"step\"}\n");
+  } else if (fl_fleet_rounds(e->f) == 1 && e->t.at++ == 0) {
+    say(&e->t, "{\"cmd\":\"set\",\"key\":\"rounds\",\"value\":1}\n{\"cmd\":\"resume\"}\n");
+  }
+  return FL_OK;
+}
+
+static void note_left(void *ctx, const fl_progress *p) {
+  struct early_end *e = ctx;
+  if (p->note == NULL) e->left_s = p->left_s;
+}
+
+START_TEST(the_end_may_come_nearer) {
+  struct early_end e = { .t = { .fd = -1 }, .rests = _i == 0 };
+  const fl_train_hooks hooks = { .ctx = &e, .poll = end_early, .progress = note_left };
+  fl_train_options o = small_options();
+  fl_err err = { 0 };
+  put_docs();
+  o.rounds = 20;
+  o.heldout = 0;
+  e.f = must_open(&o, &(fl_open_options){ 0 });
+  ck_assert_msg(fl_fleet_train(e.f, &hooks, &err) == FL_OK, "%s", err.text);
+  ck_assert_uint_eq(fl_fleet_rounds(e.f), e.rests ? 1 : 2);
+  if (!e.rests) ck_assert_double_eq(e.left_s, 0);
+  fl_fleet_close(e.f);
+  close(e.t.fd);
 }
 END_TEST
 
@@ -413,6 +472,7 @@ Suite *suite_fleet(void) {
   tcase_add_test(t, what_is_seen_is_resident_and_within_the_budget);
   tcase_add_test(t, a_document_is_learnt);
   tcase_add_test(t, the_control_socket_is_obeyed);
+  tcase_add_loop_test(t, the_end_may_come_nearer, 0, 2);
   tcase_add_test(t, readers_are_not_disturbed);
   tcase_add_test(t, a_damaged_cartridge_is_named_with_its_remedy);
   tcase_add_test(t, a_swapped_cartridge_is_noticed);

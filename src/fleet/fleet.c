@@ -269,9 +269,9 @@ static void take_over(fl_manifest *a, fl_manifest *b) {
   *b = (fl_manifest){ 0 };
 }
 
-static int keep_old(fl_fleet *f, fl_manifest *now) {
+static int keep_old(fl_fleet *f, fl_manifest *now, fl_err *err) {
   fl_manifest *p = fl_reallocarray(f->old, f->n_old + 1, sizeof *p);
-  if (p == NULL) return FL_ENOMEM;
+  if (p == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to follow it", f->dir);
   f->old = p;
   f->old[f->n_old++] = f->m;
   f->m = *now;
@@ -303,7 +303,7 @@ int fl_fleet_take(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err) {
   else if (same_documents(&f->m, now))
     take_over(&f->m, now);
   else
-    rc = keep_old(f, now);
+    rc = keep_old(f, now, err);
   fl_manifest_release(now);
   if (rc != FL_OK) return rc;
   if (index || differs) {

@@ -84,57 +84,66 @@ int fl_trainer_sync(fl_trainer *t, fl_err *err) {
 
 /* --- commands ------------------------------------------------------------------------------ */
 
-static void do_ping(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+/* A command tells whether it was obeyed. */
+static bool accept(fl_control_client *c) {
+  fl_control_ok(c);
+  return true;
+}
+
+static bool refuse(fl_control_client *c, const char *sentence) {
+  fl_control_fail(c, sentence);
+  return false;
+}
+
+static bool do_ping(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   fl_buf b = { 0 };
   (void)o;
   fl_buf_printf(&b, "{\"ok\":true,\"pid\":%ld,\"round\":%llu,\"rounds\":%llu,\"paused\":%s}",
                 (long)getpid(), (unsigned long long)t->f->m.rounds,
                 (unsigned long long)t->last_round, t->paused ? "true" : "false");
   fl_control_send_buf(c, &b);
+  return true;
 }
 
-static void do_pause(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_pause(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   (void)o;
   t->paused = true;
-  fl_control_ok(c);
+  return accept(c);
 }
 
-static void do_resume(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_resume(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   (void)o;
   t->paused = t->one_step = false;
-  fl_control_ok(c);
+  return accept(c);
 }
 
-static void do_step(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_step(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   (void)o;
   t->paused = false;
   t->one_step = true;
-  fl_control_ok(c);
+  return accept(c);
 }
 
-static void do_stop(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_stop(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   (void)o;
   t->stop = true;
-  fl_control_ok(c);
+  return accept(c);
 }
 
-static void do_save(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_save(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   fl_err err = { 0 };
   (void)o;
-  if (fl_trainer_save(t, "request", &err) == FL_OK) fl_control_ok(c);
-  else fl_control_fail(c, err.text);
+  return fl_trainer_save(t, "request", &err) == FL_OK ? accept(c) : refuse(c, err.text);
 }
 
-static void do_set(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_set(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   fl_fleet *f = t->f;
   const char *key = NULL;
   double v = 0;
   fl_err err = { 0 };
   int rc = FL_EUSAGE;
-  if (!fl_json_get_str(o, "key", &key) || !fl_json_get_num(o, "value", &v)) {
-    fl_control_fail(c, "\"set\" needs a \"key\" and a number \"value\"");
-    return;
-  }
+  if (!fl_json_get_str(o, "key", &key) || !fl_json_get_num(o, "value", &v))
+    return refuse(c, "\"set\" needs a \"key\" and a number \"value\"");
   bool count = v >= (double)f->m.rounds && v <= 4e9 && v == (double)(uint64_t)v;
   if (strcmp(key, "rounds") == 0 && count) {
     t->last_round = (uint64_t)v;
@@ -145,53 +154,46 @@ static void do_set(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   } else {
     fl_fail(&err, FL_EUSAGE, "only lr, budget and rounds (of at least those done) can be set");
   }
-  if (rc == FL_OK) fl_control_ok(c);
-  else fl_control_fail(c, err.text);
+  return rc == FL_OK ? accept(c) : refuse(c, err.text);
 }
 
-static void do_mark(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_mark(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   uint64_t id = 0;
   bool on = true;
-  if (!fl_json_get_u64(o, "doc", &id) || !fl_json_get_bool(o, "value", &on)) {
-    fl_control_fail(c, "\"mark\" needs a number \"doc\" and a true or false \"value\"");
-    return;
-  }
+  if (!fl_json_get_u64(o, "doc", &id) || !fl_json_get_bool(o, "value", &on))
+    return refuse(c, "\"mark\" needs a number \"doc\" and a true or false \"value\"");
   for (size_t i = 0; i < t->f->m.n; i++) {
     if (t->f->m.doc[i].id != id) continue;
     t->f->m.doc[i].marked = on;
     t->f->unsaved = true;
     fl_log_doc(t->f, i, "kept");
-    fl_control_ok(c);
-    return;
+    return accept(c);
   }
-  fl_control_fail(c, "no document of that number in the fleet");
+  return refuse(c, "no document of that number in the fleet");
 }
 
 static bool get_query(fl_control_client *c, const fl_json *o, const char **query) {
   if (fl_json_get_str(o, "query", query) && (*query)[0] != '\0') return true;
-  fl_control_fail(c, "the request needs a text \"query\"");
-  return false;
+  return refuse(c, "the request needs a text \"query\"");
 }
 
 static const fl_rag_options live_rag = { .docs = 2, .chunks = 8, .floor = -1 };
 
-static void do_retrieve(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_retrieve(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   fl_fleet *f = t->f;
   const char *query = NULL;
   fl_hits h = { 0 };
   fl_err err = { 0 };
-  if (!get_query(c, o, &query)) return;
+  if (!get_query(c, o, &query)) return false;
   int rc = fl_fleet_retrieve(f, query, strlen(query), &live_rag, &h, &err);
-  if (rc != FL_OK) {
-    fl_control_fail(c, err.text);
-    return;
-  }
+  if (rc != FL_OK) return refuse(c, err.text);
   fl_buf b = { 0 };
   fl_buf_puts(&b, "{\"ok\":true,");
   fl_hits_print(&b, f, query, strlen(query), &live_rag, &h);
   fl_buf_putc(&b, '}');
   fl_control_send_buf(c, &b);
   fl_hits_release(&h);
+  return true;
 }
 
 static bool send_piece(void *ctx, const char *piece, size_t len) {
@@ -218,7 +220,7 @@ static void send_reply(fl_control_client *c, const fl_fleet *f, const fl_ask_opt
   fl_control_send_buf(c, &b);
 }
 
-static void do_ask(fl_trainer *t, fl_control_client *c, const fl_json *o) {
+static bool do_ask(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   fl_fleet *f = t->f;
   const char *query = NULL;
   bool bare = false;
@@ -226,7 +228,7 @@ static void do_ask(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   fl_reply r = { 0 };
   fl_err err = { 0 };
   size_t docs[8];
-  if (!get_query(c, o, &query)) return;
+  if (!get_query(c, o, &query)) return false;
   (void)fl_json_get_bool(o, "bare", &bare);
   fl_ask_options a = { .arm = bare ? FL_ARM_BARE : FL_ARM_CARTRIDGE, .docs = docs,
                        .sampling = FL_SAMPLING_GREEDY, .max_new = f->opts.max_a,
@@ -238,12 +240,13 @@ static void do_ask(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   else fl_control_fail(c, err.text);
   fl_hits_release(&h);
   fl_reply_release(&r);
+  return rc == FL_OK;
 }
 
 static const struct command {
   const char *name;
-  void (*run)(fl_trainer *t, fl_control_client *c, const fl_json *o);
-  bool logged;
+  bool (*run)(fl_trainer *t, fl_control_client *c, const fl_json *o);
+  bool logged; /* when it was obeyed */
 } commands[] = {
   { "ping", do_ping, false },   { "pause", do_pause, true }, { "resume", do_resume, true },
   { "step", do_step, true },    { "save", do_save, true },   { "stop", do_stop, true },
@@ -254,11 +257,15 @@ static const struct command {
 static void log_command(const fl_trainer *t, const char *cmd, const fl_json *o) {
   fl_event e;
   const char *key = NULL;
+  uint64_t doc = 0;
   double v = 0;
+  bool on = false;
   fl_event_begin(&e, "control");
   fl_event_str(&e, "cmd", cmd);
   if (fl_json_get_str(o, "key", &key)) fl_event_str(&e, "key", key);
+  if (fl_json_get_u64(o, "doc", &doc)) fl_event_int(&e, "doc", (int64_t)doc);
   if (fl_json_get_num(o, "value", &v)) fl_event_num(&e, "value", v);
+  else if (fl_json_get_bool(o, "value", &on)) fl_event_bool(&e, "value", on);
   fl_event_str(&e, "by", "socket");
   fl_event_emit(t->f->log, &e);
 }
@@ -268,8 +275,7 @@ void fl_trainer_control(void *ctx, fl_control_client *client, const char *cmd,
   fl_trainer *t = ctx;
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
     if (strcmp(commands[i].name, cmd) != 0) continue;
-    if (commands[i].logged) log_command(t, cmd, request);
-    commands[i].run(t, client, request);
+    if (commands[i].run(t, client, request) && commands[i].logged) log_command(t, cmd, request);
     return;
   }
   fl_control_fail(client, "unknown command; there are ping, pause, resume, step, save, stop, set, "

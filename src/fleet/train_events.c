@@ -201,7 +201,9 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   t->io_s = 0;
   if (t->hooks == NULL || t->hooks->progress == NULL) return;
   double elapsed = fl_now_s() - t->began_s;
-  uint64_t done = f->m.rounds - t->first_round, left = t->last_round - f->m.rounds;
+  const uint64_t done = f->m.rounds - t->first_round;
+  /* The end may have been set to before this round while it ran. */
+  const uint64_t left = t->last_round > f->m.rounds ? t->last_round - f->m.rounds : 0;
   const fl_progress p = { .round = f->m.rounds, .rounds_total = t->last_round,
                           .doc = f->m.doc[r->doc].name, .loss = r->step.loss,
                           .teacher = r->step.teacher, .lr = r->lr,

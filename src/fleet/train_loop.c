@@ -225,6 +225,7 @@ static int rounds(fl_trainer *t, fl_err *err) {
   int rc = FL_OK;
   while (rc == FL_OK && t->f->m.rounds < t->last_round) {
     rc = fl_trainer_sync(t, err);
+    if (rc == FL_OK && t->f->m.rounds >= t->last_round) break; /* set lower in between */
     if (rc == FL_OK) rc = fl_trainer_round(t, err);
     if (rc == FL_OK) rc = after_round(t, err);
     if (t->one_step) {
