@@ -51,6 +51,8 @@ int fl_fs_check_replaceable(const char *path, fl_err *err);
  * closes it, renames it to `path` and syncs the folder. The way to replace large files. */
 int fl_fs_open_temp(fl_sink **out, const char *path, fl_err *err);
 int fl_fs_commit_temp(fl_sink *s, const char *path, fl_err *err);
+/* Writes all of it, in as many calls as that takes. 0 or an errno. */
+int fl_fs_write(int fd, const void *data, size_t n_bytes);
 /* Hands all that was written to the system and gives the file's path, for reading it back before
  * it is committed; NULL once a write has failed (the commit says why). */
 const char *fl_sink_settle(fl_sink *s);

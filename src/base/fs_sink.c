@@ -91,16 +91,20 @@ static int sink_stick(fl_sink *s, int number) {
   return s->code;
 }
 
-static int write_out(fl_sink *s, const char *data, size_t n) {
-  while (n > 0) {
-    ssize_t done = write(s->fd, data, n);
+int fl_fs_write(int fd, const void *data, size_t n_bytes) {
+  for (const char *at = data; n_bytes > 0;) {
+    const ssize_t done = write(fd, at, n_bytes);
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return sink_stick(s, errno);
-    if (done == 0) return sink_stick(s, ENOSPC);
-    data += done;
-    n -= (size_t)done;
+    if (done <= 0) return done < 0 ? errno : ENOSPC;
+    at += done;
+    n_bytes -= (size_t)done;
   }
-  return FL_OK;
+  return 0;
+}
+
+static int write_out(fl_sink *s, const char *data, size_t n) {
+  const int number = fl_fs_write(s->fd, data, n);
+  return number == 0 ? FL_OK : sink_stick(s, number);
 }
 
 static int sink_flush(fl_sink *s) {

@@ -22,18 +22,6 @@ void fl_texts_free(fl_texts *t) {
   fl_free(t);
 }
 
-/* 0 or an errno. */
-static int write_all(int fd, const char *data, size_t len) {
-  while (len > 0) {
-    ssize_t n = write(fd, data, len);
-    if (n < 0 && errno != EINTR) return errno;
-    if (n <= 0) continue;
-    data += n;
-    len -= (size_t)n;
-  }
-  return 0;
-}
-
 int fl_texts_new(fl_texts **out, const char *dir, const fl_source_list *docs, fl_err *err) {
   fl_texts *t = fl_calloc(1, sizeof *t);
   if (t == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to open the fleet", dir);
@@ -41,7 +29,7 @@ int fl_texts_new(fl_texts **out, const char *dir, const fl_source_list *docs, fl
   t->end = fl_calloc(docs->n + 1, sizeof *t->end);
   int failed = t->fd < 0 ? errno : t->end == NULL ? ENOMEM : 0;
   for (uint64_t at = 0; failed == 0 && t->n < docs->n; t->n++) {
-    failed = write_all(t->fd, docs->doc[t->n].text, docs->doc[t->n].len);
+    failed = fl_fs_write(t->fd, docs->doc[t->n].text, docs->doc[t->n].len);
     at += docs->doc[t->n].len;
     t->end[t->n] = at;
   }

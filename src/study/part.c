@@ -81,14 +81,11 @@ static int read_marks(fl_part *p, fl_err *err) {
 
 /* --- writing --- */
 
-static int put(fl_part *p, const char *data, size_t n) {
-  for (size_t done = 0; done < n;) {
-    const ssize_t w = pwrite(p->fd, data + done, n - done, (off_t)(p->size + done));
-    if (w < 0 && errno == EINTR) continue;
-    if (w <= 0) return w < 0 ? errno : ENOSPC;
-    done += (size_t)w;
-  }
-  return 0;
+/* Behind the last mark. 0 or an errno. */
+static int put(const fl_part *p, const fl_buf *text) {
+  if (lseek(p->fd, (off_t)p->size, SEEK_SET) < 0) return errno;
+  const int number = fl_fs_write(p->fd, text->data, text->len);
+  return number == 0 && fdatasync(p->fd) != 0 ? errno : number;
 }
 
 int fl_part_add(fl_part *p, const fl_buf *lines, const fl_part_count *now, fl_err *err) {
@@ -100,8 +97,7 @@ int fl_part_add(fl_part *p, const fl_buf *lines, const fl_part_count *now, fl_er
                 now->tried, now->written);
   if (!text.oom) fl_hash_bytes(sum, text.data, text.len);
   if (!text.oom) fl_buf_printf(&text, SUM_HEAD "%s\"}\n", sum);
-  int why = text.oom ? ENOMEM : put(p, text.data, text.len);
-  if (why == 0 && fdatasync(p->fd) != 0) why = errno;
+  const int why = text.oom ? ENOMEM : put(p, &text);
   if (why == 0) {
     p->size += text.len;
     p->held = *now;
