@@ -7,7 +7,8 @@
  *   stage B: every conversation with one: fork, request, greedy answer, teacher rows on the way
  * What either wrote may be refused (reject.h); the conversation then takes part in the next
  * attempt, in which bot A draws from the next stretch of the same random stream. By the row rule
- * nothing of this depends on the company: a plan gives the same conversation alone and among others.
+ * nothing of this depends on the company: a plan gives the same conversation alone and among
+ * others.
  *
  * Which chunk and which instruction: chunk.c.
  */
