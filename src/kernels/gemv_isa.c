@@ -184,6 +184,31 @@ FL_VEC size_t asks_every(fl_panel_kind kind, size_t R) {
   return R > 1 ? 1 : 0;
 }
 
+/* v [P * G]: the weights of input i + u of a run, of panels `stride` apart. int8 are made in stages,
+ * all vectors in each, or the processor would hold too many that wait for one another. */
+FL_VEC void values_at(fl_panel_kind kind, vf *v, size_t P, size_t G, const uint8_t *base,
+                      size_t stride, size_t i, size_t u, const affine *a) {
+  const size_t nr = G * VF, PG = P * G;
+  if (kind != FL_PANEL_I8) {
+#pragma GCC unroll 20
+    for (size_t n = 0; n < PG; n++)
+      v[n] = value_at(kind, base + n / G * stride, nr, i, u, n % G * VF, a[n]);
+    return;
+  }
+#pragma GCC unroll 20
+  for (size_t n = 0; n < PG; n++) v[n] = (vf)int8_at(base + n / G * stride, nr, i, u, n % G * VF);
+#pragma GCC unroll 20
+  for (size_t n = 0; n < PG; n++) vf_settle(&v[n]);
+#pragma GCC unroll 20
+  for (size_t n = 0; n < PG; n++) v[n] = vf_from_i32((vi)v[n]);
+#pragma GCC unroll 20
+  for (size_t n = 0; n < PG; n++) vf_settle(&v[n]);
+#pragma GCC unroll 20
+  for (size_t n = 0; n < PG; n++) v[n] *= a[n].scale;
+#pragma GCC unroll 20
+  for (size_t n = 0; n < PG; n++) vf_settle(&v[n]);
+}
+
 /* kind, R, P and G are constants wherever this is inlined (and R, P, G those of b); nr = G * VF. */
 FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const block *b) {
   const size_t nr = G * VF, PG = P * G, stride = b->stride, asks = asks_every(kind, R);
@@ -201,9 +226,7 @@ FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const bl
 #pragma GCC unroll 8
       for (size_t u = 0; u < step_of(kind); u++) {
         vf v[CHAINS];
-#pragma GCC unroll 20
-        for (size_t i = 0; i < PG; i++)
-          v[i] = value_at(kind, r.base + i / G * stride, nr, r.i + j, u, i % G * VF, a[i]);
+        values_at(kind, v, P, G, r.base, stride, r.i + j, u, a);
         chain_step(acc, R, PG, v, b->x + k + j + u, b->ldx);
         if (asks > 0 && u % asks == 0) {
 #pragma GCC unroll 8
@@ -286,61 +309,86 @@ static bool takes_copy(const fl_panels *w, size_t m) {
   return is_bits(w->form->kind) ? m > 1 : w->form->kind == FL_PANEL_I8 && m > 5;
 }
 
-/* Where the weights after k-block k0 of panel p begin, n panels being in flight. */
-static const uint8_t *after(const fl_panels *w, size_t p, size_t n, size_t k0) {
-  const size_t k = k0 + FL_KC;
-  if (k >= w->n_in) return fl_panel_base(w, p + n < w->n_panels ? p + n : p);
-  return fl_panel_base(w, p) + k / w->form->block * w->form->bytes * w->nr;
+/* What the panels of one call have in common. */
+typedef struct plan {
+  const fl_few *f;
+  block b;          /* all but the panels, the rows and the inputs */
+  bool copy;        /* the rows read a widened copy of each block, in buf */
+  float *buf;
+  size_t kc_bytes;  /* of FL_KC inputs of a packed panel */
+  size_t in_flight;
+} plan;
+
+static plan plan_of(const fl_few *f, float *buf) {
+  const fl_panels *w = f->w;
+  const bool copy = takes_copy(w, f->m);
+  const fl_panel_form *form = copy ? fl_panel_form_of(FL_F32) : w->form;
+  plan p = { .f = f, .copy = copy, .buf = buf,
+             .kc_bytes = FL_KC / w->form->block * w->form->bytes * w->nr };
+  p.b = (block){ .form = form, .G = w->nr / VF, .ldx = f->ldx,
+                 .stride = copy ? FL_KC * w->nr * sizeof *buf : w->panel_bytes };
+  const size_t most = rows_at_once(p.b.G), passes = (f->m + most - 1) / most;
+  if (w->data) {
+    p.b.ahead_stride = w->panel_bytes;
+    p.b.ahead_step = p.kc_bytes / FL_KC / passes;
+  }
+  /* Passes of up to three rows are all alike (pass_rows), those of more take one panel. */
+  p.in_flight = panels_in_flight(form->kind, pass_rows(f->m, p.b.G), p.b.G);
+  return p;
 }
 
-/* Panels [p, p + n) of all rows: y [m][n * nr]. Every pass over a k-block asks for its share of the
- * next one: without that, arithmetic and memory would wait for each other. */
-static void few_group(const fl_few *f, size_t p, size_t n, float *y, float *buf) {
+/* What is read after inputs [k0, k0 + FL_KC) of panel p, n panels being in flight. */
+static const uint8_t *after(const plan *pl, size_t p, size_t n, size_t k0) {
+  const fl_panels *w = pl->f->w;
+  if (!w->data) return (const uint8_t *)pl->buf;
+  if (k0 + FL_KC >= w->n_in) return fl_panel_base(w, p + n < w->n_panels ? p + n : p);
+  return fl_panel_base(w, p) + (k0 / FL_KC + 1) * pl->kc_bytes;
+}
+
+/* Panels [p, p + n) of all rows: y [m][n * nr], stride ldy. Every pass over a k-block asks for its
+ * share of the next one: without that, arithmetic and memory would wait for each other. */
+static void few_group(plan *pl, size_t p, size_t n, float *y, size_t ldy) {
+  const fl_few *f = pl->f;
   const fl_panels *w = f->w;
-  const fl_panel_form *f32 = fl_panel_form_of(FL_F32);
-  const bool copy = takes_copy(w, f->m);
-  block b = { .form = copy ? f32 : w->form, .P = n, .G = w->nr / VF,
-              .panel = copy ? (uint8_t *)buf : fl_panel_base(w, p),
-              .stride = copy ? FL_KC * w->nr * sizeof *buf : w->panel_bytes,
-              .ldx = f->ldx, .ldy = n * w->nr };
-  const size_t most = rows_at_once(b.G), passes = (f->m + most - 1) / most;
-  if (w->data) {
-    b.ahead_stride = w->panel_bytes;
-    b.ahead_step = w->form->bytes * w->nr / w->form->block / passes;
-  }
+  block *b = &pl->b;
+  b->P = n;
+  b->ldy = ldy;
+  b->panel = pl->copy ? (const uint8_t *)pl->buf : fl_panel_base(w, p);
   for (size_t k0 = 0; k0 < w->n_in; k0 += FL_KC) {
     const size_t len = w->n_in - k0 < FL_KC ? w->n_in - k0 : FL_KC;
-    for (size_t i = 0; copy && i < n; i++)
-      widen(w, buf + i * FL_KC * w->nr, w->nr, p + i, k0, len);
-    b.k0 = copy ? 0 : k0;
-    b.k1 = b.k0 + len;
-    b.add = k0 > 0;
-    const uint8_t *next = w->data ? after(w, p, n, k0) : (const uint8_t *)buf;
-    for (size_t r = 0, i = 0; r < f->m; r += b.R, i++) {
-      b.ahead = next + i * b.ahead_step * FL_KC;
-      b.R = pass_rows(f->m - r, b.G);
-      b.x = f->x + r * f->ldx + (k0 - b.k0);
-      b.y = y + r * b.ldy;
-      few_of_kind[b.form->kind](&b);
+    for (size_t i = 0; pl->copy && i < n; i++)
+      widen(w, pl->buf + i * FL_KC * w->nr, w->nr, p + i, k0, len);
+    b->k0 = pl->copy ? 0 : k0;
+    b->k1 = b->k0 + len;
+    b->add = k0 > 0;
+    b->ahead = after(pl, p, n, k0);
+    for (size_t r = 0; r < f->m; r += b->R, b->ahead += b->ahead_step * FL_KC) {
+      b->R = pass_rows(f->m - r, b->G);
+      b->x = f->x + r * f->ldx + (k0 - b->k0);
+      b->y = y + r * ldy;
+      few_of_kind[b->form->kind](b);
     }
   }
 }
 
-static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
+/* The same where the panels' last lanes are past the outputs asked for. */
+static void few_edge(plan *pl, size_t p, size_t n) {
   float y[FL_FEW_ROWS * FL_FEW_LANES];
+  const fl_few *f = pl->f;
+  const size_t width = n * f->w->nr, at = p * f->w->nr - f->out0;
+  few_group(pl, p, n, y, width);
+  for (size_t r = 0; r < f->m; r++)
+    memcpy(f->y + r * f->ldy + at, y + r * width, (f->n - at) * sizeof *y);
+}
+
+static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
+  plan pl = plan_of(f, buf);
   const size_t nr = f->w->nr;
-  /* Passes of up to three rows are all alike (pass_rows), those of more take one panel. */
-  const size_t rows = pass_rows(f->m, nr / VF);
-  const fl_panel_kind kind = takes_copy(f->w, f->m) ? FL_PANEL_F32 : f->w->form->kind;
-  const size_t in_flight = panels_in_flight(kind, rows, nr / VF);
-  for (size_t p = p0; p < p1;) {
-    size_t n = p1 - p < in_flight ? 1 : in_flight;
-    few_group(f, p, n, y, buf);
-    size_t o = p * nr, end = (p + n) * nr;
-    if (end > f->out0 + f->n) end = f->out0 + f->n;
-    for (size_t r = 0; r < f->m; r++)
-      memcpy(f->y + r * f->ldy + (o - f->out0), y + r * n * nr, (end - o) * sizeof *y);
-    p += n;
+  for (size_t p = p0, n; p < p1; p += n) {
+    n = p1 - p < pl.in_flight ? 1 : pl.in_flight;
+    const size_t at = p * nr - f->out0;
+    if (at + n * nr > f->n) few_edge(&pl, p, n);
+    else few_group(&pl, p, n, f->y + at, f->ldy);
   }
 }
 

@@ -90,16 +90,17 @@ FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_
   return a;
 }
 
+/* q * 2^24 of int8 q: loaded so that the byte comes to lie at the top of its lane; the block's head
+ * is before the first. */
+FL_VEC vi int8_at(const uint8_t *base, size_t nr, size_t i, size_t u, size_t lane) {
+  return vi_load(base + i * nr + 4 * lane + u - 3) & vi_set1(INT32_MIN / 128);
+}
+
 /* Value of input i + u of the run at base, lanes [lane, lane + VF). i is a multiple of
  * step_of(kind) and u below it a constant, so that loads and shifts of neighbours are shared. */
 FL_VEC vf value_at(fl_panel_kind kind, const uint8_t *base, size_t nr, size_t i, size_t u,
                    size_t lane, affine a) {
-  if (kind == FL_PANEL_I8) {
-    /* Loaded so that the byte comes to lie at the top of its lane; the block's head is before
-     * it. */
-    const vi q = vi_load(base + i * nr + 4 * lane + u - 3) & vi_set1(INT32_MIN / 128);
-    return vf_from_i32(q) * a.scale;
-  }
+  if (kind == FL_PANEL_I8) return vf_from_i32(int8_at(base, nr, i, u, lane)) * a.scale;
   if (kind <= FL_PANEL_BF16) {
     const size_t at = (i + u) * nr + lane;
     switch (kind) {

@@ -248,6 +248,17 @@ FL_VEC vi vi_load(const void *p) {
   return v;
 }
 
+/* The compiler keeps what makes *v before this and what uses it after. */
+FL_VEC void vf_settle(vf *v) {
+#if defined FL_SIMD_AVX512 || defined FL_SIMD_AVX2 || defined FL_SIMD_SSE
+  __asm__ volatile("" : "+x"(*v));
+#elif defined FL_SIMD_NEON
+  __asm__ volatile("" : "+w"(*v));
+#else
+  (void)v;
+#endif
+}
+
 /* VF unsigned bytes as integers. */
 FL_VEC vi vi_load_u8(const uint8_t *p) {
 #if defined FL_SIMD_AVX512
