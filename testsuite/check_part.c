@@ -127,7 +127,7 @@ START_TEST(one_that_holds_nothing_goes) {
   ck_assert_int_eq(chmod(scratch("f"), 0440), 0);
   fl_part *p = opened(scratch("f"), 0);
   ck_assert_int_eq(stat(scratch("f.part"), &st), 0);
-  ck_assert_uint_eq(st.st_mode & 0777, 0640); /* closed to others like the file; ours to go on with */
+  ck_assert_uint_eq(st.st_mode & 0777, 0640); /* closed to others like the file, open to us */
   fl_part_close(p, false);
   ck_assert(!fl_fs_exists(scratch("f.part")));
   fl_part_close(NULL, true);

@@ -3,6 +3,7 @@
  *
  * The archive is hostile: only plain files are taken, by plain names, each once; the folder is made
  * under a temporary name, read as a fleet, and renamed. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,11 +80,12 @@ static int take_entry(struct archive *a, struct archive_entry *e, const char *ar
   if (archive_entry_filetype(e) == AE_IFDIR) return FL_OK;
   if (slash) name = slash + 1;
   if (!name || !fl_fs_is_plain_name(name) || archive_entry_filetype(e) != AE_IFREG)
-    return fl_fail(err, FL_EINPUT, "%s: holds something else than the files of a fleet", archive);
+    return fl_fail(err, FL_EINPUT, "%s: holds something else than the files of a fleet; give what "
+                   "flotilla export --to archive wrote", archive);
   char *path = fl_fs_join(dir, name);
   int rc = path ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
   if (rc == FL_OK && fl_fs_exists(path))
-    rc = fl_fail(err, FL_EINPUT, "%s: holds the file %s twice", archive, name);
+    rc = fl_fail(err, FL_EINPUT, "%s: holds the file %s twice; fetch it again", archive, name);
   if (rc == FL_OK) rc = take_data(a, archive, path, err);
   fl_free(path);
   return rc;
@@ -133,9 +135,11 @@ static int import_fleet(fl_json *out, const import_args *a, const char *archive,
   if (rc == FL_OK) {
     rc = unpack(archive, temp, err);
     if (rc == FL_OK) rc = check_fleet(&m, temp, err);
+    if (rc == FL_OK) rc = fl_fs_sync_dir(temp, err);
     if (rc == FL_OK && rename(temp, a->out) != 0)
-      rc = fl_fail(err, FL_EFAIL, "--out %s: cannot be made", a->out);
+      rc = fl_fs_fail_errno(err, a->out, "made", errno);
     if (rc != FL_OK) remove_folder(temp);
+    else rc = fl_fs_sync_parent(a->out, err);
   }
   if (rc == FL_OK) {
     fl_json_set_str(out, "fleet", a->out);

@@ -14,6 +14,7 @@
 #include "commands/train.h"
 #include "commands/train_eval.h"
 #include "edge/mpi.h"
+#include "fleet/options.h"
 
 static const opt_spec input_specs[] = {
   { .name = "resume", .type = OPT_ON, .offset = offsetof(train_args, resume),
@@ -88,6 +89,11 @@ static int refuse_structural(const opt_parsed *p, const fl_train_options *given,
                      "--%s %llu: the fleet %s was made with %llu; leave the option out or train a "
                      "new fleet", fixed[i].name, (unsigned long long)fixed[i].given, dir,
                      (unsigned long long)fixed[i].kept);
+  if (options_given(p, "positions") && given->positions != kept->positions)
+    return fl_fail(err, FL_EUSAGE,
+                   "--positions %s: the fleet %s was made with %s; leave the option out or train a "
+                   "new fleet", fl_positions_words[given->positions], dir,
+                   fl_positions_words[kept->positions]);
   return FL_OK;
 }
 

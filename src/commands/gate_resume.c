@@ -8,6 +8,7 @@
  * in k + 1 of the rounds that are left, and is killed then if it was not before. Two of three die
  * at a random age, one of three at a random moment after a change to the folder, which is inside a
  * commit or just after it. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -109,7 +110,9 @@ static int train_child(const gate_run *g, const char *dir, const fl_source_list 
   w.changes = 0;
   w.changed_s = 0;
   pid_t pid = fork();
-  if (pid < 0) return fl_fail(err, FL_EFAIL, "a child process can't be started");
+  if (pid < 0)
+    return fl_fail(err, FL_EFAIL, "a child process can't be started (%s); free memory or raise the "
+                   "limit of processes", fl_fs_reason(errno));
   if (pid == 0) {
     fl_err why = { 0 };
     int rc = train_here(g, dir, docs, &why);

@@ -167,7 +167,8 @@ const char *options_nearest(const char *word, const char *const *names, size_t n
 
 /* getopt stopped at a word that it does not know or whose value is missing or one too many. */
 static int refuse_word(const flat *f, int code, char **argv, fl_err *err) {
-  if (optopt > 0 && optopt < FIRST_CODE && optopt != '?') {
+  const char *text = argv[optind - 1];
+  if (optopt > 0 && optopt < FIRST_CODE && (optopt != '?' || strncmp(text, "--", 2) != 0)) {
     for (size_t i = 0; i < f->n; i++)
       if (f->spec[i]->letter == optopt)
         return fl_fail(err, FL_EUSAGE, "-%c needs a value (%s)", optopt, f->spec[i]->meta);
@@ -179,7 +180,6 @@ static int refuse_word(const flat *f, int code, char **argv, fl_err *err) {
     return fl_fail(err, FL_EUSAGE, "--%s takes no value", s->name);
   }
   char word[NEAREST_MAX_LEN + 1];
-  const char *text = argv[optind - 1];
   snprintf(word, sizeof word, "%.*s", (int)strcspn(text + 2, "="), text + 2);
   const char *names[OPT_MAX];
   size_t n_prefix = 0;

@@ -3,6 +3,7 @@
  * The two share nothing but the fleet's folder (event log and control socket), so that leaving the
  * dashboard, a closed terminal or a crash of the one never touches the other. The trainer is forked
  * before any model is open, that is before there are threads. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,7 +63,8 @@ static void last_line(char *out, size_t size, const char *path) {
   if (end > data && end[-1] == '\n') end--;
   const char *newline = end > data ? memrchr(data, '\n', (size_t)(end - data)) : NULL;
   const char *line = newline ? newline + 1 : data;
-  snprintf(out, size, "%.*s", (int)(end - line), line);
+  const size_t len = (size_t)(end - line) < size ? (size_t)(end - line) : size - 1;
+  snprintf(out, size, "%.*s", (int)len, line);
   fl_map_close(&m);
 }
 
@@ -115,14 +117,15 @@ int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err 
   }
   log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (log_fd < 0) {
-    rc = fl_fail(err, FL_EFAIL, "%s: can't be written", log_path);
+    rc = fl_fs_fail_errno(err, log_path, "written", errno);
     goto done;
   }
   uint64_t before = size_of(events);
   fflush(stdout);
   pid_t pid = fork();
   if (pid < 0) {
-    rc = fl_fail(err, FL_EFAIL, "a process for the trainer can't be started");
+    rc = fl_fail(err, FL_EFAIL, "--tui: a process for the trainer can't be started (%s); leave the "
+                 "option out", fl_fs_reason(errno));
     goto done;
   }
   if (pid == 0) train_in_child(a, dir, docs, log_fd);

@@ -43,7 +43,7 @@ done
 run 0 train "$fleet" -m "$model" -d "$work/docs" $small --rounds 1 -q
 cp -R "$fleet" "$work/kept"
 run 2 train "$fleet" -m "$model" -d "$work/docs" $small && says "$err" '--resume' && one_sentence
-for o in '--p 48' '--frozen 2' '--embed-chunk 64' '--seed 7'; do
+for o in '--p 48' '--frozen 2' '--embed-chunk 64' '--seed 7' '--positions sequential'; do
   run 2 train "$fleet" --resume $o && says "$err" "^flotilla: train: ${o% *} " && one_sentence
 done
 run 0 train "$fleet" --resume --p 32 --seed 42 --rounds 0
