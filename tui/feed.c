@@ -46,19 +46,20 @@ int fl_feed_open(fl_feed *f, const char *path) {
 }
 
 int fl_feed_tell_apart(fl_feed *f, const char *const *path, size_t n) {
-  char *longer[FL_FEEDS_MAX] = {0};
+  char *longer[FL_FEEDS_MAX] = {0}; /* set when all have been compared by what they have */
+  int rc = FL_OK;
   for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < n && !longer[i]; k++) {
+    for (size_t k = 0; rc == FL_OK && k < n && !longer[i]; k++) {
       if (k == i || strcmp(f[i].label, f[k].label) != 0) continue;
       longer[i] = last_components(path[i], 2);
-      if (!longer[i]) return FL_ENOMEM;
+      if (!longer[i]) rc = FL_ENOMEM;
     }
   for (size_t i = 0; i < n; i++) {
     if (!longer[i]) continue;
     fl_free(f[i].label);
     f[i].label = longer[i];
   }
-  return FL_OK;
+  return rc;
 }
 
 static void drop_details(fl_feed *f) {
@@ -202,7 +203,8 @@ fl_feed_state fl_feed_status(const fl_feed *f) {
     return st->n_lines || f->reader.n_too_long ? FL_FEED_FOREIGN : FL_FEED_WAITING;
   const fl_rec_run *run;
   bool fresh = f->heard > 0 && fl_now_s() - f->heard < quiet_after_s;
-  if (fresh && fl_feed_served(f)) return FL_FEED_LIVE; /* a server writes no run event */
+  /* A server may outlive the trainer whose run the log told of last. */
+  if (fresh && fl_feed_served(f)) return FL_FEED_LIVE;
   switch (tail_state(f, &run)) {
     case FL_RUN_DONE: return FL_FEED_DONE;
     case FL_RUN_STOPPED: return FL_FEED_STOPPED;

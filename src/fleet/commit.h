@@ -34,7 +34,8 @@ typedef struct fl_commit {
  * name is noted so that fl_commit_abandon can remove the file. */
 int fl_commit_path(char **path, fl_commit *c, const char *name, fl_err *err);
 /* Makes the manifest the current one. On failure the old generation is whole, the files written for
- * this commit are gone and m is unchanged on disk; either way `c` is empty again. */
+ * this commit are gone and m is unchanged on disk; where the new manifest is in place and only its
+ * folder could not be synced, the files of both generations stay. Either way `c` is empty again. */
 int fl_commit_finish(fl_commit *c, fl_manifest *m, fl_err *err);
 /* Removes the files written so far and empties `c`. */
 void fl_commit_abandon(fl_commit *c);

@@ -127,11 +127,10 @@ bool fl_manifest_find(const fl_manifest *m, const char *name, size_t *out) {
 
 static const char *text_or_empty(const char *s) { return s != NULL ? s : ""; }
 
-/* The object member `key` of obj, made if it is not there. */
-static fl_json *object_of(fl_json *obj, const char *key) {
+/* A copy of the object member `key` of obj, an empty one where it is not there. */
+static fl_json *object_of(const fl_json *obj, const char *key) {
   const fl_json *have = fl_json_get(obj, key);
-  fl_json *o = fl_json_is_obj(have) ? fl_json_dup(have) : fl_json_object();
-  return o;
+  return fl_json_is_obj(have) ? fl_json_dup(have) : fl_json_object();
 }
 
 static fl_json *coverage_json(const fl_coverage *c) {
@@ -209,7 +208,7 @@ static fl_json *members_json(const fl_manifest *m) {
 }
 
 static fl_json *flags_json(const fl_manifest *m, const fl_json *ours) {
-  fl_json *have = object_of((fl_json *)ours, "flags");
+  fl_json *have = object_of(ours, "flags");
   if (have != NULL && fl_train_options_write(&m->opts, have, false)) return have;
   fl_json_free(have);
   return NULL;

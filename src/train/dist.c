@@ -153,9 +153,9 @@ static int exchange_alone(int rc, const fl_buf *mine, fl_buf *all, size_t *end, 
 int fl_dist_exchange(fl_dist *d, const char *what, int rc, const fl_buf *mine, fl_buf *all,
                      size_t *end, fl_err *err) {
   fl_buf_reset(all);
-  if (fl_dist_count(d) == 1) return exchange_alone(rc, mine, all, end, err);
   if (rc == FL_OK && mine->oom)
-    rc = fl_fail(err, FL_ENOMEM, "not enough memory for what the other ranks are to get");
+    rc = fl_fail(err, FL_ENOMEM, "not enough memory for what the ranks are to get");
+  if (fl_dist_count(d) == 1) return exchange_alone(rc, mine, all, end, err);
   rc = meet(d, what, rc, mine->len, err);
   if (rc != FL_OK) return rc;
   const size_t total = place_texts(d, end);
