@@ -88,13 +88,12 @@ int fl_cartridge_birth(fl_cartridge *out, fl_pass *pass, fl_kv_pool *pool, const
   const fl_model *m = fl_pass_model(pass);
   fl_ids ids = { 0 };
   fl_seq *seq = NULL;
-  size_t last;
   assert(fl_kv_pool_type(pool) == FL_KV_F32);
   int rc = fl_wrapped_system(&ids, m, doc, doc_len, p, err);
   if (rc != FL_OK) goto done;
   rc = fl_seq_new(&seq, pool, err);
   if (rc != FL_OK) goto done;
-  rc = fl_pass_prefill(pass, seq, ids.data, ids.len, &last, err);
+  rc = fl_pass_prefill(pass, seq, ids.data, ids.len, NULL, err);
   if (rc != FL_OK) goto done;
   rc = fl_cartridge_capture(out, fl_model_hparams(m), seq, 0, ids.len, frozen, err);
 done:

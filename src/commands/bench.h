@@ -105,6 +105,8 @@ int bench_torch(const bench *b, const bench_shape *s, const char *type, double *
 void bench_tokens(const bench *b, int32_t *out, size_t n);
 /* Multiply-adds of one row through all layers, and of one row of the head. */
 double bench_layer_macs(const bench *b);
+/* What of the layers' a silent row is spared (pass.h), forward or backward. */
+double bench_spared_macs(const bench *b, bool backward);
 double bench_head_macs(const bench *b);
 
 #endif

@@ -73,7 +73,8 @@ static int read_prompt(bed *d, size_t n, double *out, fl_err *err) {
 
 static int prefill_of(bed *d, size_t n, fl_err *err) {
   const bool llama = bench_has_peer(d->b, "llama.cpp");
-  const double macs = bench_layer_macs(d->b) * (double)n + bench_head_macs(d->b);
+  const double spared = bench_spared_macs(d->b, false) * (double)(n - 1);
+  const double macs = bench_layer_macs(d->b) * (double)n - spared + bench_head_macs(d->b);
   bench_figure f = { .part = "prefill", .unit = "tokens/s", .peer = llama ? "llama.cpp" : NULL };
   bench_turns turns = { .meter = d->b->compute };
   for (size_t r = 0; r < d->b->args->reps; r++) {
@@ -120,10 +121,9 @@ static int decode_step(bed *d, size_t n, const int32_t *next, fl_err *err) {
  * many bytes, or takes so many operations. */
 static int decode(bed *d, size_t n, bench_turns *turns, double amount, fl_err *err) {
   int32_t next[STREAMS];
-  size_t last;
   int rc = fresh_seqs(d, n, err);
   for (size_t i = 0; i < n && rc == FL_OK; i++) {
-    rc = fl_pass_prefill(d->pass, d->seq[i], d->ids + i * PROMPT, PROMPT, &last, err);
+    rc = fl_pass_prefill(d->pass, d->seq[i], d->ids + i * PROMPT, PROMPT, NULL, err);
     next[i] = d->ids[i];
   }
   for (size_t k = 0; k < STEPS && rc == FL_OK; k++) {
@@ -200,7 +200,6 @@ int bench_first_token(bench *b, fl_err *err) {
   const size_t n = b->args->doc_rows;
   double behind = 0, within = 0;
   fl_seq *rows = NULL;
-  size_t last;
   bed d;
   if (n + QUESTION > b->hp->n_ctx)
     return fl_fail(err, FL_EUSAGE, "--document %zu: the model's context is %zu rows", n,
@@ -208,7 +207,7 @@ int bench_first_token(bench *b, fl_err *err) {
   int rc = bed_init(&d, b, n + QUESTION, err);
   if (rc != FL_OK) return rc;
   rc = fl_seq_new(&rows, d.pool, err);
-  if (rc == FL_OK) rc = fl_pass_prefill(d.pass, rows, d.ids, CARTRIDGE, &last, err);
+  if (rc == FL_OK) rc = fl_pass_prefill(d.pass, rows, d.ids, CARTRIDGE, NULL, err);
   for (size_t r = 0; r < b->args->reps && rc == FL_OK; r++) {
     double t = 0;
     rc = fresh_seqs(&d, 0, err);

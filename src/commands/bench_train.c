@@ -99,11 +99,10 @@ static void add_seconds(bench *b, const char *part, const char *what, double s) 
 
 int bench_study(bench *b, fl_err *err) {
   maker m;
-  size_t last;
   int rc = maker_init(&m, b, err);
   double t0 = fl_now_s();
   for (size_t i = 0; i < CONVS && rc == FL_OK; i++)
-    rc = fl_pass_prefill(m.pass, m.chunk[i], m.ids + i * CHUNK, CHUNK, &last, err);
+    rc = fl_pass_prefill(m.pass, m.chunk[i], m.ids + i * CHUNK, CHUNK, NULL, err);
   double t1 = fl_now_s();
   if (rc == FL_OK) rc = write_all(&m, SEED, REQUEST, false, err);
   double t2 = fl_now_s();
@@ -181,7 +180,6 @@ static int make_carts(student *s, const fl_pass_options *opt, fl_err *err) {
   fl_pass *pass = NULL;
   fl_kv_pool *pool = NULL;
   fl_seq *seq = NULL;
-  size_t last;
   int rc = ids ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
   if (rc == FL_OK) rc = fl_pass_new(&pass, b->engine.model, b->engine.team, opt, err);
   if (rc == FL_OK)
@@ -189,7 +187,7 @@ static int make_carts(student *s, const fl_pass_options *opt, fl_err *err) {
   if (rc == FL_OK) rc = fl_seq_new(&seq, pool, err);
   if (rc == FL_OK) {
     bench_tokens(b, ids, s->o.p);
-    rc = fl_pass_prefill(pass, seq, ids, s->o.p, &last, err);
+    rc = fl_pass_prefill(pass, seq, ids, s->o.p, NULL, err);
   }
   for (size_t i = 0; i < CARTS && rc == FL_OK; i++) {
     rc = fl_cartridge_capture(&s->cart[i], b->hp, seq, 0, s->o.p, s->o.frozen, err);
@@ -227,22 +225,30 @@ static int one_step(student *s, fl_step_result *r, fl_err *err) {
 }
 
 /* Operations, in 1e9, of the forward attention of conversation i; the backward has 2.5 times as
- * many: scores and probabilities again, then dV, dP, dK and dQ. */
+ * many: scores and probabilities again, then dV, dP, dK and dQ. The rows of the request are no
+ * queries from the last layer with K/V rows on. */
 static double attention_ops(const student *s, size_t i) {
-  double heads = 0;
-  for (size_t l = 0; l < s->b->hp->n_layers; l++)
-    heads += (double)(s->b->hp->layer[l].n_heads * s->b->hp->layer[l].head_dim);
-  return 4e-9 * heads * CONV_ROWS * ((double)(part_counts[i] * s->o.p) + CONV_ROWS / 2.0);
+  const fl_hparams *hp = s->b->hp;
+  const double prefix = (double)(part_counts[i] * s->o.p);
+  const double all = CONV_ROWS * (prefix + CONV_ROWS / 2.0);
+  const double silent = PROMPT * (prefix + PROMPT / 2.0);
+  double sum = 0;
+  for (size_t l = 0; l < hp->n_layers; l++)
+    sum += (double)(hp->layer[l].n_heads * hp->layer[l].head_dim) *
+           (l < fl_last_kv_layer(hp) ? all : all - silent);
+  return 4e-9 * sum;
 }
 
 /* Seconds that the operations of conversation i take at the products' pace. */
 static double floor_seconds(const student *s, size_t i, bench_pace pace) {
   const double runs = s->b->args->checkpoint ? 2 : 1;
   const double layers = 2e-9 * bench_layer_macs(s->b) * CONV_ROWS;
+  const double spared = 2e-9 * bench_spared_macs(s->b, false) * PROMPT;
+  const double spared_dx = 2e-9 * bench_spared_macs(s->b, true) * PROMPT;
   const double head = 2e-9 * bench_head_macs(s->b) * ANSWER;
   const double attention = attention_ops(s, i);
-  return (runs * (layers + attention) + head) * pace.y +
-         (layers + 2.5 * attention + head) * pace.dx;
+  return (runs * (layers - spared + attention) + head) * pace.y +
+         (layers - spared_dx + 2.5 * attention + head) * pace.dx;
 }
 
 /* The student over its operations: conversations one by one, each between two looks at the

@@ -94,16 +94,35 @@ void bench_tokens(const bench *b, int32_t *out, size_t n) {
   }
 }
 
+/* q, then k and v, of layer i. */
+static double q_macs(const fl_hparams *hp, size_t i) {
+  return (double)hp->d_model * (double)(hp->layer[i].n_heads * hp->layer[i].head_dim);
+}
+
+static double kv_macs(const fl_hparams *hp, size_t i) {
+  const fl_layer_hparams *l = &hp->layer[i];
+  if (l->kv_from != (int32_t)i) return 0;
+  return 2 * (double)hp->d_model * (double)(l->kv_heads * l->head_dim);
+}
+
+static double layer_macs(const fl_hparams *hp, size_t i) {
+  const size_t ff = hp->layer[i].n_ff, expert = hp->n_experts_used * hp->n_ff_expert;
+  return 2 * q_macs(hp, i) + kv_macs(hp, i) +
+         3 * (double)hp->d_model * (double)(ff + (hp->n_experts > 0 ? expert : 0));
+}
+
 double bench_layer_macs(const bench *b) {
-  const fl_hparams *hp = b->hp;
   double sum = 0;
-  for (size_t i = 0; i < hp->n_layers; i++) {
-    const fl_layer_hparams *l = &hp->layer[i];
-    const size_t kv = l->kv_from == (int32_t)i ? l->kv_heads : 0;
-    sum += (double)hp->d_model * (double)((2 * l->n_heads + 2 * kv) * l->head_dim + 3 * l->n_ff);
-    if (hp->n_experts > 0)
-      sum += (double)hp->d_model * (double)(3 * hp->n_experts_used * hp->n_ff_expert);
-  }
+  for (size_t i = 0; i < b->hp->n_layers; i++) sum += layer_macs(b->hp, i);
+  return sum;
+}
+
+/* The last layer with K/V rows gives its K and V, and its backward takes q, k and v through one
+ * product; the layers behind it are not run. */
+double bench_spared_macs(const bench *b, bool backward) {
+  const size_t cut = fl_last_kv_layer(b->hp);
+  double sum = -kv_macs(b->hp, cut) - (backward ? q_macs(b->hp, cut) : 0);
+  for (size_t i = cut; i < b->hp->n_layers; i++) sum += layer_macs(b->hp, i);
   return sum;
 }
 

@@ -76,12 +76,12 @@ static int document(const eval_text **out, eval_bench *b, size_t doc, fl_err *er
 }
 
 static int read_ids(eval_bench *b, fl_seq *seq, const fl_ids *ids, const char *what, fl_err *err) {
-  size_t last, n_ctx = fl_model_hparams(b->model)->n_ctx;
+  const size_t n_ctx = fl_model_hparams(b->model)->n_ctx;
   if (ids->oom) return fl_fail(err, FL_ENOMEM, "not enough memory for a text");
   if (ids->len + b->o->sampling->max_new >= n_ctx)
     return fl_fail(err, FL_EUSAGE, "%s: its %zu tokens do not fit the model's context of %zu; "
                    "leave the arm out of --arms", what, ids->len, n_ctx);
-  return fl_pass_prefill(b->pass, seq, ids->data, ids->len, &last, err);
+  return fl_pass_prefill(b->pass, seq, ids->data, ids->len, NULL, err);
 }
 
 static int read_document(eval_bench *b, fl_seq *seq, size_t doc, size_t *n_read, fl_err *err) {

@@ -73,9 +73,10 @@ static int one_pass(weigher *w, fl_err *err) {
     if (left == 0) continue;
     if (!w->seq[i]) rc = fl_seq_fork(&w->seq[i], e->prefix, fl_seq_rows(e->prefix), err);
     if (rc != FL_OK) return rc;
-    size_t n = left < room ? left : room;
+    size_t n = left < room ? left : room, next = w->done[i] + 1; /* what its first row predicts */
+    size_t silent = e->n_prompt > next ? e->n_prompt - next : 0;
     w->span[n_spans] = (fl_span){ .seq = w->seq[i], .tokens = e->tokens.data + w->done[i],
-                                  .n_rows = n };
+                                  .n_rows = n, .n_silent = silent < n ? silent : n };
     w->of[n_spans++] = i;
     room -= n;
   }

@@ -159,11 +159,10 @@ static int one_type(batch *b, fl_pass *one_thread, fl_kv_type type, fl_err *err)
   fl_kv_pool *pool = NULL;
   fl_seq *prefix = NULL;
   trace lone = { 0 }, other = { 0 };
-  size_t last;
   int rc =
       fl_kv_pool_new(&pool, fl_model_hparams(b->model), fl_model_kernels(b->model), type, 0, err);
   if (rc == FL_OK) rc = fl_seq_new(&prefix, pool, err);
-  if (rc == FL_OK) rc = fl_pass_prefill(b->pass, prefix, b->ids.data, b->p, &last, err);
+  if (rc == FL_OK) rc = fl_pass_prefill(b->pass, prefix, b->ids.data, b->p, NULL, err);
   if (rc == FL_OK && (trace_init(&lone, b) != FL_OK || trace_init(&other, b) != FL_OK))
     rc = fl_fail(err, FL_ENOMEM, "not enough memory");
   if (rc == FL_OK) rc = decode(b, b->pass, prefix, 1, &lone, err);

@@ -37,10 +37,9 @@ static int run_real(const equiv *e, fl_kv_pool *pool, fl_err *err) {
 static int capture(const equiv *e, fl_kv_pool *pool, fl_cartridge parts[MAX_PARTS], fl_err *err) {
   const fl_hparams *hp = fl_model_hparams(e->m.engine.model);
   fl_seq *seq = NULL;
-  size_t last;
   int rc = fl_seq_new(&seq, pool, err);
   if (rc == FL_OK)
-    rc = fl_pass_prefill(e->m.pass, seq, e->ids.data, e->n_parts * e->p, &last, err);
+    rc = fl_pass_prefill(e->m.pass, seq, e->ids.data, e->n_parts * e->p, NULL, err);
   for (size_t i = 0; i < e->n_parts && rc == FL_OK; i++)
     rc = fl_cartridge_capture(&parts[i], hp, seq, i * e->p, e->p, 0, err);
   if (seq) fl_seq_free(seq);

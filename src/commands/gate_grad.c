@@ -42,10 +42,9 @@ static int make_cartridges(grad_gate *s, const int32_t *ids, size_t p, fl_err *e
   const fl_hparams *hp = fl_model_hparams(model);
   fl_kv_pool *pool = NULL;
   fl_seq *seq = NULL;
-  size_t last;
   int rc = fl_kv_pool_new(&pool, hp, fl_model_kernels(model), FL_KV_F32, 0, err);
   if (rc == FL_OK) rc = fl_seq_new(&seq, pool, err);
-  if (rc == FL_OK) rc = fl_pass_prefill(s->m.pass, seq, ids, N_PARTS * p, &last, err);
+  if (rc == FL_OK) rc = fl_pass_prefill(s->m.pass, seq, ids, N_PARTS * p, NULL, err);
   for (size_t i = 0; i < N_PARTS && rc == FL_OK; i++) {
     size_t frozen = s->g->args->train.frozen;
     rc = fl_cartridge_capture(&s->cart[i], hp, seq, i * p, p, frozen, err);

@@ -54,11 +54,12 @@ int gate_ids(fl_ids *out, const gate_run *g, const fl_model *m, size_t need, fl_
 
 int gate_prefill(fl_pass *p, fl_seq *seq, const int32_t *ids, size_t n, size_t keep, size_t *first,
                  fl_err *err) {
-  size_t tail = n < fl_pass_max_rows(p) ? n : fl_pass_max_rows(p), last;
+  size_t tail = n < fl_pass_max_rows(p) ? n : fl_pass_max_rows(p);
   int rc = FL_OK;
-  if (n > tail) rc = fl_pass_prefill(p, seq, ids, n - tail, &last, err);
+  if (n > tail) rc = fl_pass_prefill(p, seq, ids, n - tail, NULL, err);
   if (rc != FL_OK) return rc;
-  fl_span span = { .seq = seq, .tokens = ids + (n - tail), .n_rows = tail };
+  fl_span span = { .seq = seq, .tokens = ids + (n - tail), .n_rows = tail,
+                   .n_silent = tail - keep };
   rc = fl_pass_forward(p, &span, 1, err);
   if (rc == FL_OK) *first = tail - keep;
   return rc;

@@ -108,9 +108,8 @@ int fl_holding_begin(fl_holding *h, fl_fleet *f, const fl_ask_options *o, fl_err
                                               : false;
     rc = system_ids(f, o, &ids, err);
   }
-  size_t last = 0;
   if (rc == FL_OK && ids.len > 0)
-    rc = fl_pass_prefill(f->pass, x.seq, ids.data, ids.len, &last, err);
+    rc = fl_pass_prefill(f->pass, x.seq, ids.data, ids.len, NULL, err);
   x.prompt_tokens = ids.len;
   fl_ids_release(&ids);
   if (rc != FL_OK) {

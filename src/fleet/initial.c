@@ -21,9 +21,8 @@ static int32_t draw_token(fl_rng *rng, const fl_tokenizer *t) {
 
 static int rows_of_ids(fl_cartridge *out, fl_fleet *f, const fl_ids *ids, fl_err *err) {
   fl_seq *seq = NULL;
-  size_t last;
   int rc = fl_seq_new(&seq, f->pool[FL_KV_F32], err);
-  if (rc == FL_OK) rc = fl_pass_prefill(f->pass, seq, ids->data, ids->len, &last, err);
+  if (rc == FL_OK) rc = fl_pass_prefill(f->pass, seq, ids->data, ids->len, NULL, err);
   if (rc == FL_OK)
     rc = fl_cartridge_capture(out, fl_model_hparams(f->model), seq, 0, ids->len,
                               (size_t)f->m.frozen, err);

@@ -36,7 +36,8 @@ static int embed_group(fl_fleet *f, const fl_ids *ids, size_t n, float *out, fl_
     rc = fl_seq_new(&seq[i], f->pool[FL_KV_F32], err);
     end += ids[i].len;
     row[i] = end - 1;
-    span[i] = (fl_span){ .seq = seq[i], .tokens = ids[i].data, .n_rows = ids[i].len };
+    span[i] = (fl_span){ .seq = seq[i], .tokens = ids[i].data, .n_rows = ids[i].len,
+                         .n_silent = ids[i].len - 1 };
   }
   if (rc == FL_OK && end > FL_PASS_ROWS) {
     rc = embed_long(f, seq[0], &ids[0], out, err);

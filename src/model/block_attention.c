@@ -23,17 +23,25 @@ typedef struct half {
   const float *raw;        /* backward: the tape's qkv */
   const size_t *kv_first;  /* backward: a span's first row in dk/dv */
   const float *dk, *dv;    /* backward: rows of K/V gradients of all spans */
+  size_t n_q;              /* rows that have a query */
+  const uint32_t *live;    /* their numbers; NULL: all rows have one */
 } half;
 
 static half half_of(fl_pass *p, size_t layer, fl_tape *t) {
   const fl_layer_hparams *l = &p->model->hp.layer[layer];
   const fl_layer_weights *w = &p->model->weights.layer[layer];
   return (half){ .layer = layer, .q = l->n_heads * l->head_dim, .kv = l->kv_heads * l->head_dim,
-                 .ld = fl_layer_qkv_cols(&p->model->hp, layer), .l = l, .w = w, .t = t };
+                 .ld = fl_layer_qkv_cols(&p->model->hp, layer), .l = l, .w = w, .t = t,
+                 .n_q = fl_rows_out(p, layer), .live = layer >= p->cut ? p->live : NULL };
 }
 
 static const float *rope_row(const fl_pass *p, const half *c, size_t row) {
   return p->rope[c->l->rope_set] + row * 2 * p->model->hp.rope[c->l->rope_set].half;
+}
+
+/* The number of the i-th query's row. */
+static size_t query_row(const half *c, size_t i) {
+  return c->live != NULL ? c->live[i] : i;
 }
 
 /* Norm by head and rotary on n_heads heads of one row, in place. */
@@ -56,6 +64,24 @@ static void attn_norm_rows(fl_pass *p, const void *ctx, size_t first, size_t end
              d, p->model->hp.rms_eps);
 }
 
+/* h Wqkv^T. At the cut, k and v of all rows, then q of the live ones, which come together. */
+static void project(fl_pass *p, const half *c, size_t n) {
+  const size_t d = p->model->hp.d_model;
+  if (c->n_q == n) {
+    fl_proj_forward(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, n, p->scratch);
+    return;
+  }
+  fl_proj_columns(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, n, c->q, c->ld, p->scratch);
+  fl_live_gather(p, p->h);
+  fl_live_gather(p, p->x);
+  fl_proj_columns(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, c->n_q, 0, c->q, p->scratch);
+}
+
+/* q of one query in p->qkv from the raw projection to what attention sees. */
+static void turn_q(const fl_pass *p, const half *c, float *row, size_t i) {
+  norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, query_row(c, i));
+}
+
 /* k and v of one row of p->qkv from the raw projections to what attention sees, into the pages. */
 static void put_kv(fl_pass *p, const half *c, float *row, size_t r) {
   const fl_layer_hparams *l = c->l;
@@ -67,6 +93,7 @@ static void put_kv(fl_pass *p, const half *c, float *row, size_t r) {
   fl_pages_put(p, c->layer, r, k, v);
 }
 
+/* q at the r-th query, k and v at the r-th row. */
 static void qkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   const half *c = ctx;
   bool owner = c->l->kv_from == (int32_t)c->layer;
@@ -75,7 +102,7 @@ static void qkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
     if (c->w->qkv_bias != NULL) fl_add(p->model->kern, row, c->w->qkv_bias, c->ld);
     if (owner && c->l->v_from_k) memcpy(v, k, c->kv * sizeof *v);
     if (c->t != NULL) memcpy(c->t->qkv_raw + r * c->ld, row, c->ld * sizeof *row);
-    norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, r);
+    if (r < c->n_q) turn_q(p, c, row, r);
     if (c->put) put_kv(p, c, row, r);
   }
 }
@@ -95,17 +122,18 @@ static void residual_rows(fl_pass *p, const void *ctx, size_t first, size_t end)
 
 void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   half c = half_of(p, layer, t);
-  size_t d = p->model->hp.d_model, n = p->n_rows;
+  size_t d = p->model->hp.d_model, n = fl_rows_in(p, layer);
   fl_attn a = fl_layer_attn(p, layer);
   float *att = t != NULL ? t->att : p->att;
   fl_pass_rows(p, attn_norm_rows, &c, n, d);
-  fl_proj_forward(&c.w->qkv, p->team, p->qkv, c.ld, p->h, d, n, p->scratch);
+  project(p, &c, n);
   c.put = fl_pages_open(p, layer, p->rerun);
   fl_pass_rows(p, qkv_rows, &c, n, 4 * c.ld);
+  fl_live_queries(p, layer);
   fl_attention(p->model->kern, p->team, &a, p->attn_span, p->n_spans, att, c.q, p->qkv, c.ld,
                t != NULL ? t->stat : NULL, p->scratch);
-  fl_proj_forward(&c.w->attn_out, p->team, p->h, d, att, c.q, n, p->scratch);
-  fl_pass_rows(p, residual_rows, &c, n, 2 * d);
+  fl_proj_forward(&c.w->attn_out, p->team, p->h, d, att, c.q, c.n_q, p->scratch);
+  fl_pass_rows(p, residual_rows, &c, c.n_q, 2 * d);
 }
 
 /* ---- backward ---- */
@@ -117,7 +145,7 @@ static void redo_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   for (size_t r = first; r < end; r++) {
     float *row = p->qkv + r * c->ld;
     memcpy(row, c->raw + r * c->ld, (c->put ? c->ld : c->q) * sizeof *row);
-    norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, r);
+    if (r < c->n_q) turn_q(p, c, row, r);
     if (c->put) put_kv(p, c, row, r);
   }
 }
@@ -147,7 +175,7 @@ static void dqkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
     float *d = p->dqkv + r * c->ld, *dk = d + c->q, *dv = dk + c->kv;
     const float *raw = c->raw + r * c->ld;
     size_t kv_row = c->kv_first[p->row_span[r]] + p->row_pos[r];
-    norm_rope_bwd(p, c, d, raw, c->l->n_heads, c->w->q_norm, r);
+    if (r < c->n_q) norm_rope_bwd(p, c, d, raw, c->l->n_heads, c->w->q_norm, query_row(c, r));
     if (c->l->kv_from != (int32_t)c->layer) continue;
     memcpy(dk, c->dk + kv_row * c->kv, c->kv * sizeof *d);
     memcpy(dv, c->dv + kv_row * c->kv, c->kv * sizeof *d);
@@ -219,24 +247,29 @@ static size_t place_grads(fl_pass *p, const half *c, size_t *kv_first) {
 
 void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads) {
   half c = half_of(p, layer, (fl_tape *)(uintptr_t)t); /* read only here; the struct is shared */
-  size_t d = p->model->hp.d_model, n = p->n_rows, n_kv_rows;
+  size_t d = p->model->hp.d_model, n = fl_rows_in(p, layer);
   fl_attn a = fl_layer_attn(p, layer);
   const float *dy = p->dx;
   c.raw = t->qkv_raw;
   c.kv_first = p->kv_first;
-  n_kv_rows = place_grads(p, &c, p->kv_first);
+  size_t n_kv_rows = place_grads(p, &c, p->kv_first);
   if (c.w->post_attn_norm != NULL) {
-    fl_pass_rows(p, post_norm_bwd_rows, &c, n, 4 * d);
+    fl_pass_rows(p, post_norm_bwd_rows, &c, c.n_q, 4 * d);
     dy = p->dy;
   }
-  fl_proj_backward(&c.w->attn_out, p->team, p->datt, c.q, dy, d, n, p->scratch);
+  fl_proj_backward(&c.w->attn_out, p->team, p->datt, c.q, dy, d, c.n_q, p->scratch);
   c.put = !p->opt.checkpoint && fl_pages_open(p, layer, true);
-  fl_pass_rows(p, redo_rows, &c, n, 2 * c.q);
+  fl_pass_rows(p, redo_rows, &c, c.put ? n : c.n_q, 2 * c.q);
+  fl_live_queries(p, layer);
   fl_attention_bwd(p->model->kern, p->team, &a, p->attn_span, p->grad_span, p->n_spans, p->dqkv,
                    c.ld, p->datt, c.q, t->att, c.q, p->qkv, c.ld, t->stat, p->scratch);
   if (settle_kv(p, &c, n_kv_rows)) add_prefix(p, &c, grads);
   if (layer == 0) return;
   fl_pass_rows(p, dqkv_rows, &c, n, 4 * c.ld);
+  if (c.n_q < n) {
+    fl_live_spread(p, p->dqkv, c.ld, c.q);
+    fl_live_spread(p, p->dx, d, d);
+  }
   fl_proj_backward(&c.w->qkv, p->team, p->dh, d, p->dqkv, c.ld, n, p->scratch);
   fl_pass_rows(p, attn_norm_bwd_rows, &c, n, 4 * d);
 }

@@ -97,7 +97,7 @@ static void scale_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 }
 
 void fl_ffn_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
-  size_t d = p->model->hp.d_model, n = p->n_rows;
+  size_t d = p->model->hp.d_model, n = fl_rows_out(p, layer);
   half c = half_of(p, layer, t);
   float *gu = t != NULL ? t->gate_up : p->gu;
   fl_pass_rows(p, input_rows, &c, n, 2 * d);
@@ -159,7 +159,7 @@ static void input_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end
 }
 
 void fl_ffn_half_bwd(fl_pass *p, size_t layer, const fl_tape *t) {
-  size_t d = p->model->hp.d_model, n = p->n_rows;
+  size_t d = p->model->hp.d_model, n = fl_rows_out(p, layer);
   half c = half_of(p, layer, t);
   const float *dy = p->dx;
   if (c.w->out_scale != 1) fl_pass_rows(p, scale_bwd_rows, &c, n, d);

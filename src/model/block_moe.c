@@ -11,7 +11,7 @@
 #include "model/internal.h"
 
 typedef struct moe {
-  size_t d, ff, n_experts, used;
+  size_t rows, d, ff, n_experts, used;
   const fl_moe_weights *w;
   const fl_tape *t;
   size_t e;           /* expert at work */
@@ -20,8 +20,9 @@ typedef struct moe {
 
 static moe moe_of(const fl_pass *p, size_t layer, const fl_tape *t) {
   const fl_hparams *hp = &p->model->hp;
-  return (moe){ .d = hp->d_model, .ff = hp->n_ff_expert, .n_experts = hp->n_experts,
-                .used = hp->n_experts_used, .w = p->model->weights.layer[layer].moe,
+  return (moe){ .rows = fl_rows_out(p, layer), .d = hp->d_model, .ff = hp->n_ff_expert,
+                .n_experts = hp->n_experts, .used = hp->n_experts_used,
+                .w = p->model->weights.layer[layer].moe,
                 .t = t != NULL ? t : &p->moe.t };
 }
 
@@ -110,7 +111,7 @@ static void route_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 
 /* Counting sort of (row, slot) by expert; rows ascend within one. */
 static void sort_rows(fl_pass *p, const moe *c) {
-  size_t n = p->n_rows * c->used, *first = p->moe.first;
+  size_t n = c->rows * c->used, *first = p->moe.first;
   memset(first, 0, (c->n_experts + 1) * sizeof *first);
   for (size_t i = 0; i < n; i++) first[c->t->expert[i] + 1]++;
   for (size_t e = 0; e < c->n_experts; e++) first[e + 1] += first[e];
@@ -146,11 +147,11 @@ static void scatter_rows(fl_pass *p, const void *ctx, size_t first, size_t end) 
 
 void fl_moe_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   moe c = moe_of(p, layer, t);
-  fl_proj_forward(&c.w->router, p->team, c.t->router, c.n_experts, p->moe.router_in, c.d, p->n_rows,
+  fl_proj_forward(&c.w->router, p->team, c.t->router, c.n_experts, p->moe.router_in, c.d, c.rows,
                   p->scratch);
-  fl_pass_rows(p, route_rows, &c, p->n_rows, 4 * c.n_experts);
+  fl_pass_rows(p, route_rows, &c, c.rows, 4 * c.n_experts);
   sort_rows(p, &c);
-  memset(p->moe.out, 0, p->n_rows * c.d * sizeof *p->moe.out);
+  memset(p->moe.out, 0, c.rows * c.d * sizeof *p->moe.out);
   for (c.e = 0; c.e < c.n_experts; c.e++) {
     size_t first = p->moe.first[c.e], n = p->moe.first[c.e + 1] - first;
     if (n == 0) continue;
@@ -214,7 +215,7 @@ static void route_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end
 void fl_moe_bwd(fl_pass *p, size_t layer, const fl_tape *t, const float *dy) {
   moe c = moe_of(p, layer, t);
   sort_rows(p, &c);
-  memset(p->moe.din, 0, p->n_rows * c.d * sizeof *p->moe.din);
+  memset(p->moe.din, 0, c.rows * c.d * sizeof *p->moe.din);
   for (c.e = 0; c.e < c.n_experts; c.e++) {
     size_t n = p->moe.first[c.e + 1] - p->moe.first[c.e];
     if (n == 0) continue;
@@ -226,7 +227,7 @@ void fl_moe_bwd(fl_pass *p, size_t layer, const fl_tape *t, const float *dy) {
                      p->scratch);
     fl_pass_rows(p, scatter_bwd_rows, &c, n, 2 * c.d);
   }
-  fl_pass_rows(p, route_bwd_rows, &c, p->n_rows, 4 * c.n_experts);
+  fl_pass_rows(p, route_bwd_rows, &c, c.rows, 4 * c.n_experts);
   fl_proj_backward(&c.w->router, p->team, p->moe.drouter_in, c.d, p->moe.drouter, c.n_experts,
-                   p->n_rows, p->scratch);
+                   c.rows, p->scratch);
 }

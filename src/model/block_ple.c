@@ -14,13 +14,21 @@ typedef struct ple {
   const fl_ple_weights *w;
   const fl_tape *t;
   float *g;              /* [rows, n] gate before its activation */
+  size_t rows;           /* of the layer's output */
+  const uint32_t *live;  /* their numbers; NULL: all rows */
 } ple;
 
 static ple ple_of(const fl_pass *p, size_t layer, const fl_tape *t) {
   const fl_hparams *hp = &p->model->hp;
   return (ple){ .n = hp->n_embd_per_layer, .width = hp->n_layers * hp->n_embd_per_layer,
                 .at = layer * hp->n_embd_per_layer, .w = p->model->weights.layer[layer].ple, .t = t,
-                .g = t != NULL ? t->ple_g : p->ple_g };
+                .g = t != NULL ? t->ple_g : p->ple_g, .rows = fl_rows_out(p, layer),
+                .live = layer >= p->cut ? p->live : NULL };
+}
+
+/* The layer's own input at one of its rows. */
+static const float *input_at(const fl_pass *p, const ple *c, size_t r) {
+  return p->ple_in + (c->live != NULL ? c->live[r] : r) * c->width + c->at;
 }
 
 static void input_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
@@ -55,8 +63,8 @@ void fl_ple_inputs(fl_pass *p) {
 static void gate_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   const ple *c = ctx;
   for (size_t r = first; r < end; r++)
-    fl_glu(p->model->kern, p->ple_a + r * c->n, c->g + r * c->n, p->ple_in + r * c->width + c->at,
-           c->n, p->model->hp.act);
+    fl_glu(p->model->kern, p->ple_a + r * c->n, c->g + r * c->n, input_at(p, c, r), c->n,
+           p->model->hp.act);
 }
 
 static void add_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
@@ -71,10 +79,10 @@ static void add_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 void fl_ple_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   ple c = ple_of(p, layer, t);
   size_t d = p->model->hp.d_model;
-  fl_proj_forward(&c.w->gate, p->team, c.g, c.n, p->x, d, p->n_rows, p->scratch);
-  fl_pass_rows(p, gate_rows, &c, p->n_rows, 4 * c.n);
-  fl_proj_forward(&c.w->out, p->team, p->h, d, p->ple_a, c.n, p->n_rows, p->scratch);
-  fl_pass_rows(p, add_rows, &c, p->n_rows, 2 * d);
+  fl_proj_forward(&c.w->gate, p->team, c.g, c.n, p->x, d, c.rows, p->scratch);
+  fl_pass_rows(p, gate_rows, &c, c.rows, 4 * c.n);
+  fl_proj_forward(&c.w->out, p->team, p->h, d, p->ple_a, c.n, c.rows, p->scratch);
+  fl_pass_rows(p, add_rows, &c, c.rows, 2 * d);
 }
 
 static void add_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
@@ -89,7 +97,7 @@ static void gate_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end)
   const fl_kernels *k = p->model->kern;
   for (size_t r = first; r < end; r++) {
     float *da = p->ple_a + r * c->n;
-    fl_mul(k, da, p->ple_in + r * c->width + c->at, c->n);
+    fl_mul(k, da, input_at(p, c, r), c->n);
     fl_act_bwd(k, da, da, c->t->ple_g + r * c->n, c->n, p->model->hp.act);
   }
 }
@@ -102,7 +110,7 @@ static void input_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end
 
 void fl_ple_bwd(fl_pass *p, size_t layer, const fl_tape *t) {
   ple c = ple_of(p, layer, t);
-  size_t d = p->model->hp.d_model, n = p->n_rows;
+  size_t d = p->model->hp.d_model, n = c.rows;
   fl_pass_rows(p, add_bwd_rows, &c, n, 4 * d);
   fl_proj_backward(&c.w->out, p->team, p->ple_a, c.n, p->dy, d, n, p->scratch);
   fl_pass_rows(p, gate_bwd_rows, &c, n, 4 * c.n);

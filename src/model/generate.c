@@ -37,7 +37,8 @@ static size_t gather_spans(gen *g, size_t *n_out) {
       take = 1;
       g->span[n] = (fl_span){ .seq = s->seq, .tokens = &l->next, .n_rows = 1 };
     } else {
-      g->span[n] = (fl_span){ .seq = s->seq, .tokens = s->prompt + l->done, .n_rows = take };
+      g->span[n] = (fl_span){ .seq = s->seq, .tokens = s->prompt + l->done, .n_rows = take,
+                              .n_silent = take - (take == left) };
       l->done += take;
     }
     row += take;

@@ -149,6 +149,13 @@ done:
   return rc;
 }
 
+size_t fl_last_kv_layer(const fl_hparams *hp) {
+  size_t last = 0;
+  for (size_t i = 0; i < hp->n_layers; i++)
+    if (hp->layer[i].kv_from == (int32_t)i) last = i;
+  return last;
+}
+
 void fl_hparams_release(fl_hparams *hp) {
   for (size_t i = 0; i < sizeof hp->rope / sizeof *hp->rope; i++) {
     fl_free(hp->rope[i].inv_freq);

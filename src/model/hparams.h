@@ -51,5 +51,8 @@ typedef struct fl_hparams {
  * no release. */
 int fl_hparams_read(fl_hparams *hp, const fl_gguf *g, fl_err *err);
 void fl_hparams_release(fl_hparams *hp);
+/* The last layer with K/V rows of its own: behind its projections a row is computed for the sake of
+ * its own output and of no other row. */
+size_t fl_last_kv_layer(const fl_hparams *hp);
 
 #endif

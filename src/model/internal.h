@@ -78,8 +78,12 @@ struct fl_pass {
 
   /* The forward that the pass holds. */
   size_t n_rows, n_spans;
+  size_t cut;              /* the layer from whose attention on live rows run alone (live.c) */
+  size_t n_live;
+  uint32_t *live;          /* [max_rows] numbers of the live rows, ascending */
+  uint32_t *place;         /* [max_rows] where a row stands among them, or FL_SILENT */
   fl_span *span;           /* [max_spans] copies */
-  fl_attn_span *attn_span; /* [max_spans] */
+  fl_attn_span *attn_span; /* [max_spans] with the queries of the layer that runs */
   fl_attn_grad_span *grad_span; /* [max_spans], recording */
   uint32_t *row_span;      /* [max_rows] */
   int32_t *row_token;      /* [max_rows] */
@@ -87,7 +91,8 @@ struct fl_pass {
   size_t *row_pos;         /* [max_rows] */
   float *rope[2];          /* [max_rows, half, 2] */
 
-  float *x;                /* [max_rows, d_model] the residual stream */
+  float *x;                /* [max_rows, d_model] the residual stream; behind the cut, and after a
+                              forward, of live rows */
   float *h;                /* [max_rows, d_model] a norm's output, a projection's */
   float *qkv;              /* [max_rows, wide.qkv] */
   float *att;              /* [max_rows, wide.q] */
@@ -128,6 +133,24 @@ struct fl_pass {
 typedef void fl_rows_fn(fl_pass *p, const void *ctx, size_t first, size_t end);
 void fl_pass_rows(fl_pass *p, fl_rows_fn *fn, const void *ctx, size_t n_rows, size_t cost);
 
+/* live.c. Which rows are live, after the spans were placed. */
+#define FL_SILENT UINT32_MAX
+void fl_live_place(fl_pass *p);
+/* The spans' queries become those of a layer. */
+void fl_live_queries(fl_pass *p, size_t layer);
+/* Live rows of x [rows, d_model] come to the front. */
+void fl_live_gather(const fl_pass *p, float *x);
+/* The first `cols` columns of live rows go back to their places (row stride ld), zeros between
+ * them. */
+void fl_live_spread(const fl_pass *p, float *x, size_t ld, size_t cols);
+/* Rows that go into a layer; queries of its attention, and rows that come out. */
+static inline size_t fl_rows_in(const fl_pass *p, size_t layer) {
+  return layer > p->cut ? p->n_live : p->n_rows;
+}
+static inline size_t fl_rows_out(const fl_pass *p, size_t layer) {
+  return layer >= p->cut ? p->n_live : p->n_rows;
+}
+
 /* pages.c. The geometry of a layer's attention in the pages of the spans that run. */
 fl_attn fl_layer_attn(const fl_pass *p, size_t layer);
 void fl_pages_carve(fl_pass *p);
@@ -140,7 +163,9 @@ void fl_pages_put(fl_pass *p, size_t layer, size_t row, const float *k, const fl
 
 /* One half of a block each way; block_attention.c and block_ffn.c. `t` may be NULL (not recording).
  * In the forward p->x becomes the output. In the backward p->dx [rows, d_model] holds the gradient
- * of the output and becomes that of the input (below layer 0 nothing is needed). */
+ * of the output and becomes that of the input (below layer 0 nothing is needed). Rows are those of
+ * fl_rows_in and fl_rows_out; so are a tape's: those that go in for x_in and for k and v in
+ * qkv_raw, those that come out for the others. */
 void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t);
 void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads);
 void fl_ffn_half_fwd(fl_pass *p, size_t layer, fl_tape *t);

@@ -7,10 +7,10 @@ src_libflmodel_a_SOURCES = \
 	src/model/family_llama.c src/model/family_qwen2.c src/model/family_qwen3.c \
 	src/model/family_qwen3moe.c \
 	src/model/generate.c src/model/generate.h \
-	src/model/hparams.c src/model/hparams.h \
+	src/model/head.c src/model/hparams.c src/model/hparams.h \
 	src/model/internal.h \
 	src/model/kv.c src/model/kv.h \
-	src/model/loader.h src/model/model.c src/model/model.h \
+	src/model/live.c src/model/loader.h src/model/model.c src/model/model.h \
 	src/model/pages.c src/model/pass.c src/model/pass.h \
 	src/model/sampler.c src/model/sampler.h \
 	src/model/weights.c src/model/weights.h \

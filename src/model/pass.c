@@ -148,6 +148,8 @@ static void carve(fl_pass *p) {
   p->row_span = fl_arena_take(&p->arena, rows, sizeof *p->row_span);
   p->row_token = fl_arena_take(&p->arena, rows, sizeof *p->row_token);
   p->row_pos = fl_arena_take(&p->arena, rows, sizeof *p->row_pos);
+  p->live = fl_arena_take(&p->arena, rows, sizeof *p->live);
+  p->place = fl_arena_take(&p->arena, rows, sizeof *p->place);
   for (int i = 0; i < 2; i++) p->rope[i] = floats(p, rows, 2 * hp->rope[i].half);
   p->x = floats(p, rows, hp->d_model);
   p->h = floats(p, rows, hp->d_model);
@@ -183,6 +185,7 @@ int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_o
   if (opt->record)
     p->loss_rows = p->opt.max_out_rows < LOSS_ROWS ? p->opt.max_out_rows : LOSS_ROWS;
   p->wide = widest(m);
+  p->cut = fl_last_kv_layer(&m->hp);
   find_shared_layers(p);
   fl_arena_measure(&p->arena);
   carve(p);
@@ -207,7 +210,7 @@ void fl_pass_free(fl_pass *p) {
 }
 
 void fl_pass_rest(fl_pass *p) {
-  p->n_rows = p->n_spans = 0;
+  p->n_rows = p->n_live = p->n_spans = 0;
   fl_arena_forget(&p->arena, p->at_rest);
 }
 
@@ -275,6 +278,7 @@ static int check_spans(const fl_pass *p, const fl_span *spans, size_t n_spans, f
   for (size_t i = 0; i < n_spans; i++) {
     if ((rc = check_span(p, &spans[i], err)) < 0) return rc;
     assert((spans[i].seq == NULL) == (spans[0].seq == NULL) && (spans[i].seq || p->opt.record));
+    assert(spans[i].n_silent <= spans[i].n_rows);
     if (p->opt.record && rows_before(&spans[i]) > p->opt.max_prefix)
       return fl_fail(err, FL_EFULL, "a prefix of %zu rows in a pass made for %zu",
                      rows_before(&spans[i]), p->opt.max_prefix);
@@ -297,7 +301,7 @@ static void place_rows(fl_pass *p, const fl_span *spans, size_t n_spans) {
     size_t pos0 = rows_before(&spans[s]), n = spans[s].n_rows;
     p->span[s] = spans[s];
     p->attn_span[s] = (fl_attn_span){ .pages = seq != NULL ? fl_seq_pages(seq) : NULL,
-                                      .n_rows = pos0 + n, .q_first = at, .n_q = n };
+                                      .n_rows = pos0 + n };
     for (size_t i = 0; i < n; i++) {
       p->row_span[at + i] = (uint32_t)s;
       p->row_token[at + i] = spans[s].tokens[i];
@@ -312,6 +316,7 @@ static void place_rows(fl_pass *p, const fl_span *spans, size_t n_spans) {
   }
   p->n_spans = n_spans;
   p->n_rows = at;
+  fl_live_place(p);
   fl_pages_place(p);
 }
 
@@ -366,99 +371,17 @@ int fl_pass_prefill(fl_pass *p, fl_seq *seq, const int32_t *tokens, size_t n, si
   size_t rows0 = fl_seq_rows(seq);
   for (size_t at = 0; at < n;) {
     size_t take = n - at < p->opt.max_rows ? n - at : p->opt.max_rows;
-    fl_span s = { .seq = seq, .tokens = tokens + at, .n_rows = take };
+    const size_t n_read = last_row != NULL && at + take == n ? 1 : 0;
+    fl_span s = { .seq = seq, .tokens = tokens + at, .n_rows = take, .n_silent = take - n_read };
     int rc = fl_pass_forward(p, &s, 1, err);
     if (rc < 0) {
       fl_seq_truncate(seq, rows0);
       return rc;
     }
     at += take;
-    *last_row = take - 1;
+    if (last_row != NULL) *last_row = take - 1;
   }
   return FL_OK;
-}
-
-/* ---- the end of the model ---- */
-
-typedef struct gather {
-  const size_t *rows;
-  float *out;
-} gather;
-
-static void gather_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const gather *g = ctx;
-  size_t d = p->model->hp.d_model;
-  for (size_t i = first; i < end; i++)
-    fl_rmsnorm(p->model->kern, g->out + i * d, p->x + g->rows[i] * d, p->model->weights.out_norm, 1,
-               d, d, d, p->model->hp.rms_eps);
-}
-
-void fl_pass_hidden(fl_pass *p, const size_t *rows, size_t n, float *out) {
-  gather g = { .rows = rows, .out = out };
-  fl_pass_rows(p, gather_rows, &g, n, p->model->hp.d_model);
-}
-
-/* logits [n, n_vocab] of normed rows h. */
-static void head_forward(fl_pass *p, float *logits, const float *h, size_t n) {
-  const fl_hparams *hp = &p->model->hp;
-  fl_matmul(p->model->weights.head, p->team, logits, hp->n_vocab, h, hp->d_model, n, p->scratch);
-  if (hp->logit_softcap != 0)
-    fl_softcap(p->model->kern, logits, logits, n * hp->n_vocab, hp->logit_softcap);
-}
-
-void fl_pass_logits(fl_pass *p, const size_t *rows, size_t n, float *logits) {
-  size_t d_vocab = p->model->hp.n_vocab, block = p->opt.max_out_rows;
-  for (size_t at = 0; at < n; at += block) {
-    size_t take = n - at < block ? n - at : block;
-    fl_pass_hidden(p, rows + at, take, p->out_h);
-    head_forward(p, logits + at * d_vocab, p->out_h, take);
-  }
-}
-
-/* ---- loss ---- */
-
-typedef struct loss_block {
-  const size_t *rows;
-  const fl_target_row *targets;
-  float scale;
-  double *losses;
-} loss_block;
-
-static void loss_rows_fn(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const loss_block *b = ctx;
-  const fl_hparams *hp = &p->model->hp;
-  for (size_t i = first; i < end; i++) {
-    const float *y = p->loss_logits + i * hp->n_vocab;
-    float *dy = p->loss_dlogits + i * hp->n_vocab;
-    b->losses[i] = fl_distill_row(p->model->kern, dy, y, hp->n_vocab, &b->targets[i], b->scale);
-    if (hp->logit_softcap != 0)
-      fl_softcap_bwd(p->model->kern, dy, dy, y, hp->n_vocab, hp->logit_softcap);
-  }
-}
-
-static void loss_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const loss_block *b = ctx;
-  size_t d = p->model->hp.d_model;
-  for (size_t i = first; i < end; i++)
-    fl_rmsnorm_bwd(p->model->kern, p->dx + b->rows[i] * d, p->dh + i * d, p->x + b->rows[i] * d,
-                   p->model->weights.out_norm, 1, d, d, d, d, p->model->hp.rms_eps, false);
-}
-
-void fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
-                  float scale, double *losses) {
-  const fl_hparams *hp = &p->model->hp;
-  memset(p->dx, 0, p->n_rows * hp->d_model * sizeof *p->dx);
-  for (size_t at = 0; at < n; at += p->loss_rows) {
-    size_t take = n - at < p->loss_rows ? n - at : p->loss_rows;
-    const loss_block b = { .rows = rows + at, .targets = targets + at, .scale = scale,
-                           .losses = losses + at };
-    fl_pass_hidden(p, b.rows, take, p->out_h);
-    head_forward(p, p->loss_logits, p->out_h, take);
-    fl_pass_rows(p, loss_rows_fn, &b, take, 4 * hp->n_vocab);
-    fl_matmul_dx(p->model->weights.head, p->team, p->dh, hp->d_model, p->loss_dlogits, hp->n_vocab,
-                 take, false, p->scratch);
-    fl_pass_rows(p, loss_norm_bwd_rows, &b, take, 4 * hp->d_model);
-  }
 }
 
 /* ---- backward ---- */
@@ -466,7 +389,7 @@ void fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, 
 /* Fills the shared inner activations again; a sequence's pages have the K/V rows already. */
 static void rerun_layer(fl_pass *p, size_t layer) {
   fl_tape *t = &p->tape[layer];
-  memcpy(p->x, t->x_in, p->n_rows * p->model->hp.d_model * sizeof *p->x);
+  memcpy(p->x, t->x_in, fl_rows_in(p, layer) * p->model->hp.d_model * sizeof *p->x);
   p->rerun = true;
   fl_attention_half_fwd(p, layer, t);
   fl_ffn_half_fwd(p, layer, t);
@@ -484,7 +407,7 @@ static void clear_accumulators(fl_pass *p) {
 }
 
 void fl_pass_backward(fl_pass *p, const fl_grad_span *grads) {
-  if (p->n_rows == 0) return;
+  if (p->n_live == 0) return;
   clear_accumulators(p);
   for (size_t i = p->model->hp.n_layers; i-- > 0;) {
     if (p->opt.checkpoint) rerun_layer(p, i);

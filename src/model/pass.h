@@ -6,6 +6,9 @@
  * sequences with one row each (batched decoding), one with many rows (prefill), packed training
  * sequences with a prefix each. The row rule holds: what a row gives does not depend on the others.
  *
+ * Rows whose outputs nobody reads are run for their keys and values alone: a span may name its
+ * first ones as silent. No other row, and no gradient, has other bits for that.
+ *
  * Recording (`record`) keeps what the backward needs: the layer inputs and, unless `checkpoint`,
  * the inner activations too; with `checkpoint` each layer is run again in the backward, to the
  * same bits. The gradient goes to K/V rows that stood in the sequence before the pass (the prefix);
@@ -66,6 +69,7 @@ typedef struct fl_span {
   fl_seq *seq;
   const int32_t *tokens;
   size_t n_rows;       /* >= 1 */
+  size_t n_silent;     /* of them, from the first on: nobody reads their outputs. 0: all are read */
   const fl_prefix_part *parts;
   size_t n_parts, position; /* of the first new row, when seq is NULL */
 } fl_span;
@@ -74,11 +78,13 @@ typedef struct fl_span {
  * the vocabulary or more rows than max_rows: FL_EINPUT/FL_EFULL and no sequence changed. */
 int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err);
 /* Runs `n` tokens through in slices of max_rows; the pass then holds the last slice, whose last row
- * is number *last_row. Not for recording passes. */
+ * is number *last_row, the only one that is not silent; none is where last_row is NULL. Not for
+ * recording passes. */
 int fl_pass_prefill(fl_pass *p, fl_seq *seq, const int32_t *tokens, size_t n, size_t *last_row,
                     fl_err *err);
 
-/* logits [n, n_vocab] of the given rows of the last forward (soft cap applied). */
+/* logits [n, n_vocab] of the given rows of the last forward (soft cap applied). Here and below,
+ * rows that were not silent. */
 void fl_pass_logits(fl_pass *p, const size_t *rows, size_t n, float *logits);
 /* out [n, d_model]: hidden state after the final norm. */
 void fl_pass_hidden(fl_pass *p, const size_t *rows, size_t n, float *out);

@@ -247,6 +247,18 @@ void fl_proj_forward(const fl_proj *p, fl_team *team, float *y, size_t ldy, cons
     fl_matmul(p->w[i], team, y + p->col[i], ldy, x, ldx, m, scratch);
 }
 
+void fl_proj_columns(const fl_proj *p, fl_team *team, float *y, size_t ldy, const float *x,
+                     size_t ldx, size_t m, size_t first, size_t end, void *scratch) {
+  for (size_t i = 0; i < p->n; i++) {
+    const size_t col = p->col[i], past = col + fl_panels_n_out(p->w[i]);
+    const size_t from = first > col ? (first - col) / fl_panels_nr(p->w[i]) * fl_panels_nr(p->w[i])
+                                    : 0;
+    const size_t to = end < past ? end : past;
+    if (col + from < to)
+      fl_matmul_cols(p->w[i], team, y + col + from, ldy, x, ldx, m, from, to - col - from, scratch);
+  }
+}
+
 void fl_proj_backward(const fl_proj *p, fl_team *team, float *dx, size_t lddx, const float *dy,
                       size_t lddy, size_t m, void *scratch) {
   for (size_t i = 0; i < p->n; i++)

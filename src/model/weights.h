@@ -67,6 +67,9 @@ void fl_weights_release(fl_weights *w);
 /* y [m, proj->n_out] = x [m, n_in] . W^T for all parts; dx (+)= dy . W. */
 void fl_proj_forward(const fl_proj *p, fl_team *team, float *y, size_t ldy, const float *x,
                      size_t ldx, size_t m, void *scratch);
+/* Columns [first, end) of it, and a few before `first`, as panels begin there. */
+void fl_proj_columns(const fl_proj *p, fl_team *team, float *y, size_t ldy, const float *x,
+                     size_t ldx, size_t m, size_t first, size_t end, void *scratch);
 void fl_proj_backward(const fl_proj *p, fl_team *team, float *dx, size_t lddx, const float *dy,
                       size_t lddy, size_t m, void *scratch);
 size_t fl_proj_scratch(const fl_proj *p, const fl_team *team, size_t m);

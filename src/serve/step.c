@@ -30,8 +30,9 @@ typedef struct plan {
 static bool in_prompt(const fl_job *j) { return j->done < j->prompt.len; }
 static bool due_prompt(const fl_job *j) { return j->ready && in_prompt(j); }
 
-static void add_span(plan *p, fl_job *j, const int32_t *tokens, size_t n) {
-  p->span[p->n] = (fl_span){ .seq = j->slot->seq, .tokens = tokens, .n_rows = n };
+static void add_span(plan *p, fl_job *j, const int32_t *tokens, size_t n, size_t n_silent) {
+  p->span[p->n] =
+      (fl_span){ .seq = j->slot->seq, .tokens = tokens, .n_rows = n, .n_silent = n_silent };
   p->job[p->n++] = j;
   j->rows = n;
   p->rows += n;
@@ -67,7 +68,7 @@ static void plan_answers(fl_engine *e, plan *p) {
     j->row_token[0] = j->carry;
     memcpy(j->row_token + 1, j->draft.token, j->n_draft * sizeof *j->row_token);
     add_out(p, j, p->rows, 1 + j->n_draft);
-    add_span(p, j, j->row_token, 1 + j->n_draft);
+    add_span(p, j, j->row_token, 1 + j->n_draft, 0);
   }
 }
 
@@ -94,7 +95,7 @@ static void plan_prompts(fl_engine *e, plan *p) {
     size_t left = j->prompt.len - j->done, take = (room + waiting - 1) / waiting;
     if (take > left) take = left;
     if (take == left) add_out(p, j, p->rows + take - 1, 1);
-    add_span(p, j, j->prompt.data + j->done, take);
+    add_span(p, j, j->prompt.data + j->done, take, take - (take == left));
     j->n_draft = 0;
     p->prompts = true;
     room -= take;
@@ -348,7 +349,8 @@ void fl_engine_embed_slice(fl_engine *e) {
   const plan beside = { .n = e->n_jobs };
   size_t left = t->ids.len - t->at, take = slice_rows(e, &beside);
   if (take > left) take = left;
-  const fl_span span = { .seq = t->seq, .tokens = t->ids.data + t->at, .n_rows = take };
+  const fl_span span = { .seq = t->seq, .tokens = t->ids.data + t->at, .n_rows = take,
+                         .n_silent = take - (take == left) };
   if (rc == FL_OK) rc = fl_pass_forward(e->pass, &span, 1, &t->err);
   t->at += take;
   if (rc == FL_OK && t->at < t->ids.len) return;

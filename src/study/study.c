@@ -115,10 +115,9 @@ static int run_base(maker *mk, base *b) {
   const size_t from = b->first > 0 ? b->doc->token_end[b->first - 1] : 0;
   const size_t to = b->end > 0 ? b->doc->token_end[b->end - 1] : 0;
   fl_ids ids = { 0 };
-  size_t last;
   int rc = fl_wrapped_system(&ids, mk->model, b->doc->text + from, to - from, 0, mk->err);
   if (rc == FL_OK) rc = fl_seq_new(&b->seq, mk->pool, mk->err);
-  if (rc == FL_OK) rc = fl_pass_prefill(mk->pass, b->seq, ids.data, ids.len, &last, mk->err);
+  if (rc == FL_OK) rc = fl_pass_prefill(mk->pass, b->seq, ids.data, ids.len, NULL, mk->err);
   mk->stats.prefill_tokens += ids.len;
   fl_ids_release(&ids);
   return rc;

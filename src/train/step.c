@@ -5,7 +5,8 @@
  * no composed prefix is held. Conversations are cut into groups, in order: as many as fit a pass
  * when packing, one otherwise. The pass adds every span's contribution to a gradient in span order,
  * so a cartridge's gradient is the same sum, term by term, however the conversations were grouped.
- * What follows the last supervised row of a conversation decides nothing and is not run.
+ * What follows the last supervised row of a conversation decides nothing and is not run; what
+ * stands before the first is silent.
  */
 #include "train/step.h"
 
@@ -140,6 +141,9 @@ void fl_stepper_free(fl_stepper *s) {
 /* Rows of a conversation that matter: up to the last supervised one. */
 static size_t conv_rows(const fl_conv *c) { return (size_t)c->sup[c->targets.n_rows - 1] + 1; }
 
+/* Of these, rows before the first supervised one. */
+static size_t conv_silent(const fl_conv *c) { return c->sup[0]; }
+
 /* Conversations may come from a file. */
 static bool conv_is_sound(const fl_conv *c, size_t n_vocab) {
   const fl_targets *t = &c->targets;
@@ -225,7 +229,7 @@ static void gather_spans(job *j, size_t first, size_t n) {
     const fl_step_conv *c = own(j, first + i);
     size_t position = 0;
     s->span[i] = (fl_span){ .tokens = c->conv->tokens.data, .n_rows = conv_rows(c->conv),
-                            .parts = part, .n_parts = c->n_parts };
+                            .n_silent = conv_silent(c->conv), .parts = part, .n_parts = c->n_parts };
     for (size_t k = 0; k < c->n_parts; k++) {
       const fl_cartridge *cart = j->trainees[c->parts[k]].cart;
       *part++ = (fl_prefix_part){ cart->rows.n_rows, cart->rows.k, cart->rows.v };
