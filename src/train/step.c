@@ -229,7 +229,8 @@ static void gather_spans(job *j, size_t first, size_t n) {
     const fl_step_conv *c = own(j, first + i);
     size_t position = 0;
     s->span[i] = (fl_span){ .tokens = c->conv->tokens.data, .n_rows = conv_rows(c->conv),
-                            .n_silent = conv_silent(c->conv), .parts = part, .n_parts = c->n_parts };
+                            .n_silent = conv_silent(c->conv), .parts = part,
+                            .n_parts = c->n_parts };
     for (size_t k = 0; k < c->n_parts; k++) {
       const fl_cartridge *cart = j->trainees[c->parts[k]].cart;
       *part++ = (fl_prefix_part){ cart->rows.n_rows, cart->rows.k, cart->rows.v };
