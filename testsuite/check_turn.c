@@ -1,6 +1,8 @@
 /* check_turn.c - scripted news become replies: whole bodies and streams of the three dialects, read
  * back with the JSON parser. The engine is played by the test, through the inbox's own sink. */
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -393,6 +395,43 @@ START_TEST(json_writer) {
 }
 END_TEST
 
+enum { PIECES = 1500 }; /* of which all might wait at once */
+
+static void *speak(void *arg) {
+  stage *s = arg;
+  fl_rng g = fl_rng_stream(1, FL_RNG_TEST, 6, 0, 0);
+  for (int i = 0; i < PIECES; i++) {
+    say(s, "ab");
+    for (uint64_t n = fl_rng_below(&g, 8); n > 0; n--) sched_yield();
+  }
+  end(s, FL_FINISH_STOP, FL_OK, NULL);
+  return NULL;
+}
+
+/* Pieces as fast as they come: no wake-up is lost, nor a byte, and the reader comes for many at
+ * once. */
+START_TEST(reader_rests) {
+  stage s;
+  pthread_t engine;
+  size_t bytes = 0, takes = 0;
+  bool ended = false;
+  open_stage(&s, &fl_dialect_chat, chat);
+  ck_assert_int_eq(pthread_create(&engine, NULL, speak, &s), 0);
+  for (; !ended; takes++) {
+    fl_news n = { 0 };
+    ck_assert_int_eq((int)fl_inbox_wait(s.t.inbox, -1, -1, 60), FL_WAIT_NEWS);
+    ck_assert_int_eq(fl_inbox_take(s.t.inbox, &n), FL_OK);
+    bytes += n.text.len;
+    ended = n.ended;
+    fl_news_release(&n);
+  }
+  pthread_join(engine, NULL);
+  ck_assert_uint_eq(bytes, 2 * PIECES);
+  ck_assert_uint_lt(takes, PIECES);
+  fl_turn_release(&s.t);
+}
+END_TEST
+
 Suite *suite_turn(void) {
   Suite *s = suite_create("turn");
   TCase *t = tcase_create("replies");
@@ -406,6 +445,7 @@ Suite *suite_turn(void) {
   tcase_add_loop_test(t, breaks_in_the_middle, 0, (int)(sizeof broken / sizeof *broken));
   tcase_add_test(t, unread_text_is_bounded);
   tcase_add_test(t, client_gone_and_stop);
+  tcase_add_test(t, reader_rests);
   suite_add_tcase(s, t);
   return s;
 }

@@ -1,4 +1,5 @@
-/* inbox.c - see inbox.h. An eventfd is raised with each piece of news and lowered by a take. */
+/* inbox.c - see inbox.h. An eventfd is raised with news that is to wake the reader and lowered by a
+ * take. */
 #include "edge/inbox.h"
 
 #include <errno.h>
@@ -10,7 +11,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/mem.h"
+
+static const double rest_s = 0.005;
 
 struct fl_inbox {
   pthread_mutex_t mu;
@@ -19,6 +23,8 @@ struct fl_inbox {
   size_t max_bytes;
   bool rarely;    /* nobody waits for pieces */
   bool lost;      /* for lack of memory */
+  bool resting;   /* the reader will look by itself: pieces need not wake it */
+  double rest_until; /* the reader's; 0: it does not rest */
   fl_news news;
 };
 
@@ -133,7 +139,7 @@ static bool on_delta(void *ctx, const fl_job_delta *d) {
   }
   const bool go_on = !full && !b->lost;
   const bool much = n->text.len + n->bytes.len > b->max_bytes / 2;
-  if (!b->rarely || much || !go_on) raise_event(b);
+  if ((!b->rarely && !b->resting) || much || !go_on) raise_event(b);
   pthread_mutex_unlock(&b->mu);
   return go_on;
 }
@@ -173,14 +179,34 @@ bool fl_client_gone(int client) {
   return client >= 0 && poll(&p, 1, 0) > 0 && (p.revents & GONE) != 0;
 }
 
+static int poll_for(struct pollfd p[3], double seconds) {
+  const int ms = (int)ceil(fmin(fmax(seconds, 0), 3600) * 1e3);
+  int n;
+  do n = poll(p, 3, ms);
+  while (n < 0 && errno == EINTR);
+  return n;
+}
+
+/* Whether pieces came meanwhile. */
+static bool end_rest(fl_inbox *b) {
+  pthread_mutex_lock(&b->mu);
+  b->resting = false;
+  b->rest_until = 0;
+  const bool any = b->news.text.len > 0 || b->news.n_tokens > 0;
+  pthread_mutex_unlock(&b->mu);
+  return any;
+}
+
 fl_wait fl_inbox_wait(fl_inbox *b, int client, int stop, double timeout_s) {
   struct pollfd p[3] = { { .fd = b->event, .events = POLLIN },
                          { .fd = client, .events = POLLRDHUP },
                          { .fd = stop, .events = POLLIN } };
-  const int ms = (int)ceil(fmin(fmax(timeout_s, 0), 3600) * 1e3);
-  int n;
-  do n = poll(p, 3, ms);
-  while (n < 0 && errno == EINTR);
+  int n = 0;
+  if (b->rest_until > 0) {
+    n = poll_for(p, b->rest_until - fl_now_s()); /* the end of the answer wakes it */
+    if (end_rest(b) && n <= 0) return FL_WAIT_NEWS;
+  }
+  if (n <= 0) n = poll_for(p, timeout_s);
   if (n <= 0) return FL_WAIT_TIME;
   if ((p[1].revents & GONE) != 0) return FL_WAIT_GONE;
   if (p[0].revents != 0) return FL_WAIT_NEWS;
@@ -194,6 +220,8 @@ int fl_inbox_take(fl_inbox *b, fl_news *out) {
   *out = b->news;
   b->news = (fl_news){ 0 };
   const bool lost = b->lost;
+  b->resting = !b->rarely && out->text.len > 0 && !out->ended;
+  b->rest_until = b->resting ? fl_now_s() + rest_s : 0;
   pthread_mutex_unlock(&b->mu);
   return lost ? FL_ENOMEM : FL_OK;
 }

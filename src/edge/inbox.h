@@ -1,9 +1,11 @@
 /* inbox.h - what the engine thread tells about one job, until its connection's thread takes it.
  *
- * The engine's callbacks copy and return at once. Unread text is bounded: past max_bytes the job is
- * cancelled, so a reader that does not read holds no slot. The connection's thread waits on the
- * news, on its client and on the server's stop at once, so a client that went away is noticed
- * without sending anything.
+ * The engine's callbacks copy and return at once. A reader that has had a piece rests for some
+ * milliseconds, while further ones gather: waking it for each would cost the engine more than small
+ * models take for a token. The first piece and the end of the answer do not wait for that. Unread
+ * text is bounded: past max_bytes the job is cancelled, so a reader that does not read holds no
+ * slot. The connection's thread waits on the news, on its client and on the server's stop at once,
+ * so a client that went away is noticed without sending anything.
  * Two owners, each lets go once: the engine with on_end, the connection with fl_inbox_unref.
  */
 #ifndef FL_EDGE_INBOX_H

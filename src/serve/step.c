@@ -13,7 +13,7 @@
 
 enum {
   SLICE_MIN = 16,
-  TAKE_TOGETHER = 32768 /* logits of a step from which on the team takes the tokens */
+  TAKE_TOGETHER = 8192 /* logits of a step from which on the team takes the tokens */
 };
 static const double slice_beside_s = 0.1; /* prompts may delay a token of others by this much */
 static const double slice_alone_s = 0.5;  /* and a cancellation by this */
