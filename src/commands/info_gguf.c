@@ -1,4 +1,5 @@
 /* info_gguf.c - a model file: geometry, weight types, tokenizer, identity; and token ids. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -154,7 +155,8 @@ int info_gguf(fl_json *out, const char *path, bool detail, fl_err *err) {
 static int read_stdin(fl_buf *out, fl_err *err) {
   char block[65536];
   for (ssize_t n; (n = read(STDIN_FILENO, block, sizeof block)) != 0;) {
-    if (n < 0) return fl_fail(err, FL_EFAIL, "standard input: cannot be read");
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fl_fs_fail_errno(err, "standard input", "read", errno);
     fl_buf_append(out, block, (size_t)n);
     if (out->len > text_max_bytes)
       return fl_fail(err, FL_EINPUT, "standard input: more than 1 GiB; split the text");

@@ -126,7 +126,7 @@ static int show_line(void *ctx, line *l, fl_err *err) {
   show *s = ctx;
   const fl_targets *t = &l->conv.targets;
   if (l->skipped) {
-    s->skipped++;
+    s->skipped += l->name[0] != '\0'; /* not the marks of a part (study/part.h) */
     return FL_OK;
   }
   group *doc = group_of(&s->docs, l->name), *kind = group_of(&s->kinds, fl_conv_kind(&l->conv));

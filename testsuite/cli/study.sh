@@ -48,6 +48,7 @@ checks=$((checks + 1))
 grep -v '"tried"' "$part" | cmp -s - "$work/long.jsonl" || fail 'not what there is'
 stop KILL
 [ $got -eq 137 ] || fail "a killed study gave $got: $(head -c 600 "$err")"
+run 0 study --show "$part" --texts 0 && says "$out" '^skipped +0$'
 printf '{"doc":0,"name":"half a li' >>"$part"
 # shellcheck disable=SC2086
 {
