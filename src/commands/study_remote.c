@@ -62,7 +62,8 @@ static int read_key(fl_buf *out, const char *path, fl_err *err) {
   if (rc != FL_OK) return rc;
   size_t len = out->data ? strcspn(out->data, "\r\n") : 0;
   while (len > 0 && out->data[len - 1] == ' ') len--;
-  if (len == 0) return fl_fail(err, FL_EINPUT, "%s: no key in it; write it on the first line", path);
+  if (len == 0)
+    return fl_fail(err, FL_EINPUT, "%s: no key in it; write it on the first line", path);
   out->data[len] = '\0';
   return FL_OK;
 }
