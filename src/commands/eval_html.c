@@ -161,7 +161,7 @@ void eval_html(fl_buf *out, const fl_json *summary, const char *title) {
   const char *score = "";
   fl_json_get_str(summary, "score", &score);
   fl_buf_puts(out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">"
-              "<head>"              "<meta charset=\"utf-8\"/>"
+              "<head><meta charset=\"utf-8\"/>"
               "<meta name=\"viewport\" content=\"width=device-width\"/><title>");
   put_text(out, title);
   fl_buf_printf(out, "</title>\n<style>%s</style></head>\n<body><h1>", style);

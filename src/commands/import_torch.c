@@ -6,11 +6,13 @@
  * [1, kv_heads, rows, head_dim] for each layer. Frozen rows stand first. Keys are rotated, at
  * positions from 0 on; where our models keep the dimensions of a key in pairs, they are put in that
  * order (export_torch.c). */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/mem.h"
 #include "cartridge/cartridge_io.h"
 #include "commands/import.h"
@@ -135,7 +137,7 @@ static int write_cartridge(const reader *r, const char *path, fl_err *err) {
   if (!temp) return fl_fail(err, FL_ENOMEM, "not enough memory");
   int rc = fl_cartridge_write(temp, &r->c, &none, err);
   if (rc == FL_OK && rename(temp, path) != 0)
-    rc = fl_fail(err, FL_EFAIL, "--out %s: cannot be made", path);
+    rc = fl_fs_fail_errno(err, path, "made", errno);
   if (rc != FL_OK) unlink(temp);
   fl_free(temp);
   return rc;
