@@ -1,203 +1,10 @@
-/* check_views.c - whole screens without a terminal: pictures of the recorded log against goldens
- * (testsuite/tui/golden; FL_UPDATE_GOLDEN=1 writes them anew, then read the difference), every key
- * at every size, hostile logs, settings. */
+/* check_views.c - what keys and the mouse do to whole screens, every key at every size, hostile logs,
+ * settings. How screens look: check_pictures.c. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/fs.h"
-#include "base/mem.h"
 #include "base/rng.h"
-#include "suite.h"
-#include "tui/app.h"
-
-static char dir[64];
-static fl_app *app;
-static fl_canvas screen;
-
-static void remove_all(const char *folder) {
-  char **names = NULL;
-  size_t n = 0;
-  if (fl_fs_list(&names, &n, folder, NULL) != FL_OK) return;
-  for (size_t i = 0; i < n; i++) {
-    char *p = fl_fs_join(folder, names[i]);
-    if (fl_fs_is_dir(p)) remove_all(p);
-    else unlink(p);
-    fl_free(p);
-  }
-  fl_fs_list_free(names, n);
-  rmdir(folder);
-}
-
-/* The working folder is a scratch one too: exports are written there. */
-static void setup(void) {
-  strcpy(dir, "/tmp/flviewXXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(dir));
-  setenv("XDG_CONFIG_HOME", dir, 1);
-  setenv("TZ", "UTC", 1);
-  tzset();
-  app = fl_calloc(1, sizeof *app);
-}
-
-static void teardown(void) {
-  fl_app_release(app);
-  fl_free(app);
-  fl_canvas_release(&screen);
-  remove_all(dir);
-}
-
-static void load(void) {
-  bool more = true;
-  while (more) fl_app_tick(app, 1, &more);
-}
-
-static void open_fleets(const char *const *paths, size_t n) {
-  fl_tui_options o = {.fleets = paths, .n_fleets = n};
-  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_OK);
-  load();
-}
-
-static void open_voyage(void) {
-  const char *path = fixture("events/voyage.jsonl");
-  open_fleets(&path, 1);
-}
-
-static void press(fl_key_code code, uint32_t cp) {
-  fl_app_key(app, &(fl_key){.code = code, .cp = cp});
-}
-
-static void type(const char *s) {
-  for (; *s; s++) press(FL_KEY_CHAR, (unsigned char)*s);
-}
-
-static const char *draw(int w, int h) {
-  static fl_buf text;
-  if (w != screen.w || h != screen.h) ck_assert_int_eq(fl_canvas_resize(&screen, w, h), FL_OK);
-  screen.ascii = app->settings.ascii;
-  fl_app_draw(app, &screen);
-  fl_buf_reset(&text);
-  fl_canvas_text(&screen, &text);
-  return text.data;
-}
-
-static bool shows(const char *what) { return strstr(draw(80, 24), what) != NULL; }
-
-static char *golden_path(const char *name) {
-  const char *src = getenv("SRCDIR");
-  return fl_asprintf("%s/testsuite/tui/golden/%s.txt", src ? src : "..", name);
-}
-
-static void golden(const char *name, int w, int h) {
-  const char *picture = draw(w, h);
-  char *path = golden_path(name);
-  fl_buf want = {0};
-  if (getenv("FL_UPDATE_GOLDEN"))
-    ck_assert_int_eq(fl_fs_replace(path, picture, strlen(picture), NULL), FL_OK);
-  ck_assert_msg(fl_fs_read(&want, path, 1 << 20, NULL) == FL_OK, "%s is missing", path);
-  ck_assert_msg(strcmp(want.data, picture) == 0, "%s differs; now:\n%s", path, picture);
-  fl_buf_release(&want);
-  fl_free(path);
-}
-
-/* --- pictures -------------------------------------------------------------------------------- */
-
-START_TEST(pictures) {
-  static const int size[3][2] = {{80, 24}, {200, 60}, {60, 15}};
-  open_voyage();
-  for (uint32_t v = 0; v < FL_VIEWS; v++)
-    for (int s = 0; s < 3; s++) {
-      char name[64];
-      press(FL_KEY_CHAR, '1' + v);
-      snprintf(name, sizeof name, "%s-%dx%d", fl_tui_views[v], size[s][0], size[s][1]);
-      golden(name, size[s][0], size[s][1]);
-    }
-}
-END_TEST
-
-START_TEST(pictures_in_ascii) {
-  open_voyage();
-  app->settings.ascii = true;
-  for (uint32_t v = 0; v < FL_VIEWS; v++) {
-    char name[64];
-    press(FL_KEY_CHAR, '1' + v);
-    snprintf(name, sizeof name, "%s-ascii-80x24", fl_tui_views[v]);
-    golden(name, 80, 24);
-    for (const char *p = draw(200, 60); *p; p++) ck_assert_int_lt((unsigned char)*p, 0x80);
-  }
-}
-END_TEST
-
-START_TEST(overlays) {
-  open_voyage();
-  press(FL_KEY_F, 1);
-  golden("help-80x24", 80, 24);
-  press(FL_KEY_ESC, 0);
-  press(FL_KEY_F, 9);
-  golden("menu-80x24", 80, 24);
-  press(FL_KEY_ESC, 0);
-  press(FL_KEY_F, 2);
-  golden("setup-80x24", 80, 24);
-  press(FL_KEY_ESC, 0);
-  type("X");
-  golden("stop-80x24", 80, 24);
-}
-END_TEST
-
-/* Every view, opened and not, at sizes from 20x5 to 400x120: no text over another. FL_SWEEP=1
- * (make check-long) takes all of them, otherwise steps without a common factor. */
-START_TEST(no_text_lies_over_another) {
-  int step_w = getenv("FL_SWEEP") ? 1 : 19, step_h = getenv("FL_SWEEP") ? 1 : 7;
-  size_t bad = 0;
-  open_voyage();
-  for (int open = 0; open < 2; open++) {
-    app->fleet.open = app->chat.split = open;
-    for (uint32_t v = 0; v < FL_VIEWS; v++) {
-      fl_app_show(app, (fl_view_id)v);
-      for (int w = 20; w <= 400; w += step_w)
-        for (int h = 5; h <= 120; h += step_h) {
-          draw(w, h);
-          if (screen.collisions && ++bad <= 20)
-            printf("%s %dx%d: %zu glyphs over others%s\n", fl_tui_views[v], w, h, screen.collisions,
-                   open ? " (opened)" : "");
-        }
-    }
-  }
-  ck_assert_uint_eq(bad, 0);
-}
-END_TEST
-
-START_TEST(too_small) {
-  open_voyage();
-  golden("small-20x5", 20, 5);
-  ck_assert_ptr_nonnull(strstr(draw(59, 30), "needs a terminal of 60 by 15"));
-}
-END_TEST
-
-START_TEST(a_document_opened) {
-  open_voyage();
-  press(FL_KEY_DOWN, 0);
-  press(FL_KEY_ENTER, 0);
-  golden("document-80x24", 80, 24);
-  press(FL_KEY_ESC, 0);
-  ck_assert(!app->fleet.open);
-}
-END_TEST
-
-START_TEST(a_moment_of_the_past) {
-  open_voyage();
-  for (int i = 0; i < 20; i++) type(",");
-  golden("fleet-past-80x24", 80, 24);
-  ck_assert_uint_eq(fl_app_snap(app)->round, 40);
-  type(".");
-  ck_assert_uint_eq(fl_app_snap(app)->round, 41);
-  type("f");
-  ck_assert_uint_eq(fl_app_snap(app)->round, 60);
-  ck_assert(fl_app_feed(app)->follow);
-}
-END_TEST
+#include "views_util.h"
 
 /* --- what keys do ---------------------------------------------------------------------------- */
 
@@ -573,12 +380,6 @@ Suite *suite_views(void) {
   Suite *s = suite_create("views");
   TCase *t = tcase_create("Core");
   tcase_add_checked_fixture(t, setup, teardown);
-  tcase_add_test(t, pictures);
-  tcase_add_test(t, pictures_in_ascii);
-  tcase_add_test(t, overlays);
-  tcase_add_test(t, too_small);
-  tcase_add_test(t, a_document_opened);
-  tcase_add_test(t, a_moment_of_the_past);
   tcase_add_test(t, sort_and_worst);
   tcase_add_test(t, search_and_filter);
   tcase_add_test(t, loss_zoom_and_cursor);
@@ -597,11 +398,6 @@ Suite *suite_views(void) {
   tcase_add_test(t, a_foreign_log);
   tcase_add_test(t, bad_arguments);
   tcase_set_timeout(t, 120);
-  suite_add_tcase(s, t);
-  t = tcase_create("Sweep");
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_add_test(t, no_text_lies_over_another);
-  tcase_set_timeout(t, getenv("FL_SWEEP") ? 3600 : 120);
   suite_add_tcase(s, t);
   return s;
 }

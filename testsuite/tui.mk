@@ -3,6 +3,7 @@ check_PROGRAMS += testsuite/check_tui testsuite/make_events testsuite/fake_train
 TESTS += testsuite/check_tui
 testsuite_check_tui_SOURCES = testsuite/layer_tui.c testsuite/suite.h \
 	testsuite/check_control.c testsuite/check_headless.c testsuite/check_layout.c \
+	testsuite/check_pictures.c testsuite/views_util.h \
 	testsuite/check_reader.c testsuite/check_scan.c testsuite/check_schema.c testsuite/check_series.c \
 	testsuite/check_snapshot.c testsuite/check_tui_text.c testsuite/check_views.c
 testsuite_check_tui_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
