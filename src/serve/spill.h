@@ -46,7 +46,7 @@ int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_mo
  * is not written is lost. */
 void fl_spill_close(fl_spill *s);
 
-/* Both on the other thread, before the first use. */
+/* Both on the other thread; set before anything is written or read. */
 typedef struct fl_spill_hooks {
   void (*ready)(void *ctx); /* a reading is done, or a file is written; must not call back */
   void *ready_ctx;          /* used up to fl_spill_close */

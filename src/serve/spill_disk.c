@@ -61,8 +61,11 @@ static void touch(fl_spill_disk *d) {
   d->moved = fl_now_s();
 }
 
-static void go_to_disk(const fl_spill_disk *d) {
-  if (d->hooks.disk != NULL) d->hooks.disk(d->hooks.disk_ctx);
+static void go_to_disk(fl_spill_disk *d) {
+  pthread_mutex_lock(&d->mu);
+  const fl_spill_hooks h = d->hooks;
+  pthread_mutex_unlock(&d->mu);
+  if (h.disk != NULL) h.disk(h.disk_ctx);
 }
 
 typedef struct lent {
@@ -195,7 +198,11 @@ int fl_spill_disk_start(fl_spill_disk **out, const char *dir, const fl_spill_sha
   return rc;
 }
 
-void fl_spill_disk_hooks(fl_spill_disk *d, const fl_spill_hooks *h) { d->hooks = *h; }
+void fl_spill_disk_hooks(fl_spill_disk *d, const fl_spill_hooks *h) {
+  pthread_mutex_lock(&d->mu);
+  d->hooks = *h;
+  pthread_mutex_unlock(&d->mu);
+}
 
 /* Under mu. */
 static bool stands(const fl_spill_disk *d) {

@@ -36,7 +36,7 @@ struct fl_spill_reading {
 /* shape, dir: copied. */
 int fl_spill_disk_start(fl_spill_disk **out, const char *dir, const fl_spill_shape *shape,
                         fl_err *err);
-/* Before the first use. */
+/* Before anything is written or read. */
 void fl_spill_disk_hooks(fl_spill_disk *d, const fl_spill_hooks *h);
 
 void fl_spill_disk_write(fl_spill_disk *d, fl_spill_write *w); /* takes it over, seq and all */
