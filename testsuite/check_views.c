@@ -1,5 +1,5 @@
-/* check_views.c - what keys and the mouse do to whole screens, every key at every size, hostile logs,
- * settings. How screens look: check_pictures.c. */
+/* check_views.c - what keys and the mouse do to whole screens, every key at every size, hostile
+ * logs, settings. How screens look: check_pictures.c. */
 #include <math.h>
 #include <sys/stat.h>
 
