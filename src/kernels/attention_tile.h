@@ -25,7 +25,7 @@ enum {
 /* Keeps a load of B in its register; gcc would load it again for every row. */
 #if defined FL_SIMD_AVX512 || defined FL_SIMD_AVX2
 #define TILE_PIN(y, rows) \
-  if (rows > 2) __asm__("" : "+v"(y))
+  if (rows > 1) __asm__("" : "+v"(y))
 #else
 #define TILE_PIN(y, rows) (void)0
 #endif
