@@ -184,8 +184,8 @@ FL_VEC size_t asks_every(fl_panel_kind kind, size_t R) {
   return R > 1 ? 1 : 0;
 }
 
-/* v [P * G]: the weights of input i + u of a run, of panels `stride` apart. int8 are made in stages,
- * all vectors in each, or the processor would hold too many that wait for one another. */
+/* v [P * G]: the weights of input i + u of a run, of panels `stride` apart. int8 are made in
+ * stages, all vectors in each, or the processor would hold too many that wait for one another. */
 FL_VEC void values_at(fl_panel_kind kind, vf *v, size_t P, size_t G, const uint8_t *base,
                       size_t stride, size_t i, size_t u, const affine *a) {
   const size_t nr = G * VF, PG = P * G;

@@ -52,8 +52,9 @@ static void ahead_turned(const fl_nest *nest, size_t unit, size_t k0, size_t sha
     fl_panel_ahead(w, p, in0, nest->unit_tiles * w->nr, 0, 1);
 }
 
-/* Units of 32 inputs: whole groups of the types that have their bits in planes. Of f32 as many bytes
- * are read in one piece already with half of them, and the block stays in the first-level cache. */
+/* Units of 32 inputs: whole groups of the types that have their bits in planes. Of f32 as many
+ * bytes are read in one piece already with half of them, and the block stays in the first-level
+ * cache. */
 fl_nest fl_matmul_dx_nest(const fl_panels *w) {
   const size_t inputs = w->form->kind == FL_PANEL_F32 ? 16 : 32;
   size_t tiles = w->nr < inputs ? inputs / w->nr : 1;

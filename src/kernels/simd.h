@@ -251,7 +251,7 @@ FL_VEC vi vi_load(const void *p) {
 /* The compiler keeps what makes *v before this and what uses it after. */
 FL_VEC void vf_settle(vf *v) {
 #if defined FL_SIMD_AVX512 || defined FL_SIMD_AVX2 || defined FL_SIMD_SSE
-  __asm__ volatile("" : "+x"(*v));
+  __asm__ volatile("" : "+v"(*v));
 #elif defined FL_SIMD_NEON
   __asm__ volatile("" : "+w"(*v));
 #else
