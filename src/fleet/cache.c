@@ -46,17 +46,16 @@ static fl_cached *cache_oldest(fl_fleet *f) {
 /* A document keeps its place in the listing as long as the set of documents does; where a reload
  * moved it, `name` finds it again. */
 static int read_retrying(fl_fleet *f, size_t i, fl_cartridge *out, char **file, fl_err *err) {
-  int rc = FL_ENOENT;
-  bool changed = true;
-  for (int attempt = 0; rc == FL_ENOENT && changed && attempt < 8; attempt++) {
+  int rc;
+  for (int left = FL_RELOADS;; left--) {
     fl_err why = { 0 };
     const char *name = f->m.doc[i].name; /* stays valid over a reload */
     rc = fl_fleet_read_cartridge(f, i, out, &why);
-    changed = false;
-    if (rc == FL_ENOENT && f->read_only && fl_fleet_reload(f, &changed, NULL) != FL_OK)
-      changed = false;
-    if (changed && !fl_manifest_find(&f->m, name, &i)) changed = false;
-    if (rc != FL_OK && !changed && err != NULL) *err = why;
+    if (rc == FL_ENOENT && left > 0 && fl_fleet_moved_on(f) &&
+        fl_manifest_find(&f->m, name, &i))
+      continue;
+    if (rc != FL_OK && err != NULL) *err = why;
+    break;
   }
   if (rc == FL_OK && !fl_set_string(file, f->m.doc[i].cart_file)) {
     fl_cartridge_release(out);
