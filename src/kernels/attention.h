@@ -51,9 +51,9 @@ typedef struct fl_attn {
 size_t fl_attention_scratch(const fl_attn *a, const fl_team *team);
 
 /* out [q rows, n_heads * head_dim] = attention of q, of the same shape (strides ldo, ldq).
- * stat (may be NULL): [q rows, n_heads] gets m + log(l), for the backward. Work is split over
- * (span, kv head, query tile) statically, balanced by pages times rows; heads of one group are
- * split only where threads would be idle. A span may have no queries. */
+ * stat (may be NULL): [q rows, n_heads] gets m + log(l), for the backward. Tiles of (span, kv head,
+ * queries) go to threads as they come to need them; heads of one group are split only where threads
+ * would be idle. A span may have no queries. */
 void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl_attn_span *spans,
                   size_t n_spans, float *out, size_t ldo, const float *q, size_t ldq, float *stat,
                   void *scratch);
