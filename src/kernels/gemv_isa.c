@@ -230,7 +230,7 @@ FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const bl
         chain_step(acc, R, PG, v, b->x + k + j + u, b->ldx);
         if (asks > 0 && u % asks == 0) {
 #pragma GCC unroll 8
-          for (size_t i = 0; i < P; i++) __builtin_prefetch(ahead + i * b->ahead_stride);
+          for (size_t i = 0; i < P; i++) __builtin_prefetch(ahead + i * b->ahead_stride, 0, 2);
           ahead += asks * b->ahead_step;
         }
       }
@@ -254,8 +254,9 @@ FL_VEC size_t panels_in_flight(fl_panel_kind kind, size_t R, size_t G) {
   return R > 3 || p == 0 ? 1 : p;
 }
 
-/* Rows of one pass over a k-block; more rows go over it again, from the first-level cache. */
-FL_VEC size_t rows_at_once(size_t G) { return G == 4 ? 3 : 6; }
+/* Rows of one pass over a k-block; more rows go over it again, from the first-level cache. AVX-512
+ * has twice the registers. */
+FL_VEC size_t rows_at_once(size_t G) { return G == 4 ? 3 : VF == 16 ? 8 : 6; }
 
 /* A group of as many panels as R rows have in flight, or a single one. */
 FL_VEC void few_panels(fl_panel_kind kind, size_t R, size_t G, const block *b) {
@@ -265,13 +266,16 @@ FL_VEC void few_panels(fl_panel_kind kind, size_t R, size_t G, const block *b) {
 }
 
 FL_VEC void few_rows(fl_panel_kind kind, size_t G, const block *b) {
+  const size_t most = rows_at_once(G);
   switch (is_bits(kind) ? 1 : b->R) {
   case 1: few_panels(kind, 1, G, b); break;
   case 2: few_panels(kind, 2, G, b); break;
   case 3: few_panels(kind, 3, G, b); break;
-  case 4: few_panels(kind, G == 4 ? 3 : 4, G, b); break;
-  case 5: few_panels(kind, G == 4 ? 3 : 5, G, b); break;
-  default: few_panels(kind, G == 4 ? 3 : 6, G, b); break;
+  case 4: few_panels(kind, most < 4 ? most : 4, G, b); break;
+  case 5: few_panels(kind, most < 5 ? most : 5, G, b); break;
+  case 6: few_panels(kind, most < 6 ? most : 6, G, b); break;
+  case 7: few_panels(kind, most < 7 ? most : 7, G, b); break;
+  default: few_panels(kind, most, G, b); break;
   }
 }
 
@@ -302,11 +306,12 @@ static size_t pass_rows(size_t left, size_t G) {
   return (left + passes - 1) / passes;
 }
 
-/* Whether the rows read a widened copy of each block rather than widen it in every pass:
- * measured. */
+/* Whether the rows read a widened copy of each block rather than widen it in every pass, or in a
+ * pass whose rows need the registers: measured. */
 static bool takes_copy(const fl_panels *w, size_t m) {
   if (!w->data) return true; /* borrowed: there are no panels to read */
-  return is_bits(w->form->kind) ? m > 1 : w->form->kind == FL_PANEL_I8 && m > 5;
+  if (is_bits(w->form->kind)) return m > 1;
+  return w->form->kind == FL_PANEL_I8 && m > (VF == 16 ? rows_at_once(1) : 5);
 }
 
 /* What the panels of one call have in common. */
@@ -346,7 +351,8 @@ static const uint8_t *after(const plan *pl, size_t p, size_t n, size_t k0) {
 }
 
 /* Panels [p, p + n) of all rows: y [m][n * nr], stride ldy. Every pass over a k-block asks for its
- * share of the next one: without that, arithmetic and memory would wait for each other. */
+ * share of the next one: without that, arithmetic and memory would wait for each other. Into the
+ * second-level cache: what waits on its way into the first takes the place that loads need. */
 static void few_group(plan *pl, size_t p, size_t n, float *y, size_t ldy) {
   const fl_few *f = pl->f;
   const fl_panels *w = f->w;
