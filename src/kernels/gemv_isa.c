@@ -245,11 +245,13 @@ FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const bl
     }
 }
 
+enum { CHAINS_WANTED = 8 };
+
 /* Panels in flight for R rows of one pass: as many chains as hide a multiply-add's latency and no
  * more than there are registers for. A rest of fewer panels goes one by one. */
 FL_VEC size_t panels_in_flight(fl_panel_kind kind, size_t R, size_t G) {
-  /* Taking bits apart takes time too, and scales take registers. */
-  const size_t chains = kind >= FL_PANEL_I8 ? 4 : 8;
+  /* Taking bits apart takes time too, and scales take registers, of which AVX-512 has enough. */
+  const size_t chains = kind >= FL_PANEL_I8 && VF < 16 ? CHAINS_WANTED / 2 : CHAINS_WANTED;
   size_t p = chains / (R * G);
   return R > 3 || p == 0 ? 1 : p;
 }
@@ -416,4 +418,5 @@ const struct fl_gemv_ops FL_ISA_TABLE(fl_gemv_ops) = {
   .few_fits = fits,
   .few_widened = few_widened,
   .few = few,
+  .few_grain = CHAINS_WANTED / (NARROW / VF),
 };

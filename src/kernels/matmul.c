@@ -30,8 +30,7 @@ static fl_nest forward_nest(const fl_panels *w) {
                     .unit_tiles = 1, .along_k = true };
 }
 
-/* Panels that a thread takes at a time: whole groups of those that are in flight together. */
-enum { FEW_GRAIN = 4, FEW_MOST = 32 };
+enum { FEW_MOST = 32 }; /* panels that a thread takes at a time */
 
 typedef struct few_job {
   fl_few f;
@@ -42,10 +41,10 @@ typedef struct few_job {
 
 static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
   few_job *job = ctx;
+  const struct fl_gemv_ops *ops = job->f.w->kern->gemv;
   size_t first, end;
-  while (fl_take(&job->next, job->p1 - job->p0, FEW_GRAIN, FEW_MOST, n_ranks, &first, &end))
-    job->f.w->kern->gemv->few(&job->f, job->p0 + first, job->p0 + end,
-                              job->buf + rank * (size_t)FL_FEW_BUF);
+  while (fl_take(&job->next, job->p1 - job->p0, ops->few_grain, FEW_MOST, n_ranks, &first, &end))
+    ops->few(&job->f, job->p0 + first, job->p0 + end, job->buf + rank * (size_t)FL_FEW_BUF);
 }
 
 void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, const float *x,
