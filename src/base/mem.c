@@ -60,16 +60,25 @@ static void *aligned_block(size_t n, size_t size, size_t align, size_t *rounded)
 }
 
 /* Large blocks hold weights, which are read from end to end over and over: in huge pages, where the
- * system has them, that costs a fraction of the address translations. They are written whole here,
- * so that no memory is held that would not be held in small pages. */
+ * system has them, that costs a fraction of the address translations. */
+static void *large_block(size_t n, size_t size, size_t *rounded) {
+  void *p = aligned_block(n, size, HUGE_PAGE, rounded);
+#if defined MADV_HUGEPAGE
+  if (p != NULL && *rounded >= HUGE_PAGE)
+    madvise(p, *rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+  return p;
+}
+
+void *fl_aligned_malloc(size_t n, size_t size) {
+  size_t rounded;
+  return large_block(n, size, &rounded);
+}
+
 void *fl_aligned_calloc(size_t n, size_t size) {
   size_t rounded;
-  void *p = aligned_block(n, size, HUGE_PAGE, &rounded);
-  if (p == NULL) return NULL;
-#if defined MADV_HUGEPAGE
-  if (rounded >= HUGE_PAGE) madvise(p, rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-#endif
-  memset(p, 0, rounded);
+  void *p = large_block(n, size, &rounded);
+  if (p != NULL) memset(p, 0, rounded);
   return p;
 }
 

@@ -69,11 +69,14 @@ static void pack_panels(void *ctx, unsigned rank, unsigned n_ranks) {
   const fl_panels *w = job->w;
   size_t p0, p1;
   fl_share(w->n_panels, rank, n_ranks, &p0, &p1);
-  for (size_t p = p0; p < p1; p++)
+  for (size_t p = p0; p < p1; p++) {
+    uint8_t *panel = w->data + p * w->panel_bytes;
+    memset(panel, 0, w->panel_bytes); /* here, so that the threads share the system's part too */
     for (size_t lane = 0; lane < w->nr; lane++) {
       const uint8_t *row = row_of(job, p * w->nr + lane);
-      if (row) pack_lane(w, w->data + p * w->panel_bytes, row, lane);
+      if (row) pack_lane(w, panel, row, lane);
     }
+  }
 }
 
 /* Panels begin at cache lines, and not at multiples of a large power of two from one another: the
@@ -105,7 +108,7 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
     return fl_fail(err, FL_EINPUT, "a matrix of %zu rows of %zu values is empty or too large",
                    total, n_in);
   fl_panels *w = fl_calloc(1, sizeof *w);
-  uint8_t *block = w ? fl_aligned_calloc(bytes, 1) : NULL;
+  uint8_t *block = w ? fl_aligned_malloc(bytes, 1) : NULL;
   if (!block) {
     fl_free(w);
     return fl_fail(err, FL_ENOMEM, "no memory for %zu bytes of packed weights", bytes);
