@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -228,17 +227,10 @@ static const struct { const char *say, *want; } script[] = {
 };
 enum { N_SCRIPT = sizeof script / sizeof script[0] };
 
-static void dial(struct talk *t) {
-  struct sockaddr_un a = { .sun_family = AF_UNIX };
-  snprintf(a.sun_path, sizeof a.sun_path, "%s/control", fleet_dir);
-  t->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ck_assert_int_eq(connect(t->fd, (const struct sockaddr *)&a, sizeof a), 0);
-}
-
 static int converse(void *ctx) {
   struct talk *t = ctx;
   ck_assert_uint_lt(t->polls++, 100000);
-  if (t->fd < 0) dial(t);
+  if (t->fd < 0) t->fd = dial_trainer();
   for (ssize_t k; (k = recv(t->fd, t->heard + t->n, sizeof t->heard - 1 - t->n, MSG_DONTWAIT)) > 0;)
     t->n += (size_t)k;
   t->heard[t->n] = '\0';
@@ -313,7 +305,7 @@ static void say(const struct talk *t, const char *line) {
 static int end_early(void *ctx) {
   struct early_end *e = ctx;
   if (e->t.fd < 0) {
-    dial(&e->t);
+    e->t.fd = dial_trainer();
     if (e->rests) say(&e->t, "{\"cmd\":\"step\"}\n");
   } else if (fl_fleet_rounds(e->f) == 1 && e->t.at++ == 0) {
     say(&e->t, "{\"cmd\":\"set\",\"key\":\"rounds\",\"value\":1}\n{\"cmd\":\"resume\"}\n");

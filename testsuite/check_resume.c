@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,6 +138,89 @@ START_TEST(a_full_disk_loses_nothing_that_was_saved) {
 }
 END_TEST
 
+/* Rows of a save that failed for want of room are written by the next one: asked for over the
+ * control socket at round `at`, while the disk is full, and then again, or left to the run. */
+struct full_disk {
+  const fl_fleet *f;
+  uint64_t at;
+  bool again;
+  int fd, said;   /* requests */
+  char heard[512];
+  struct rlimit old;
+};
+
+static void ask_for_save(struct full_disk *d) {
+  static const char line[] = "{\"cmd\":\"save\"}\n";
+  memset(d->heard, 0, sizeof d->heard);
+  ck_assert_int_eq(send(d->fd, line, sizeof line - 1, MSG_NOSIGNAL), (ssize_t)sizeof line - 1);
+  d->said++;
+}
+
+static int fill_the_disk(void *ctx) {
+  struct full_disk *d = ctx;
+  struct rlimit l = d->old;
+  if (fl_fleet_rounds(d->f) < d->at) return FL_OK;
+  if (d->said == 0) {
+    d->fd = dial_trainer();
+    l.rlim_cur = 120000;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
+    ask_for_save(d);
+  } else if (recv(d->fd, d->heard, sizeof d->heard - 1, MSG_DONTWAIT) > 0) {
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &d->old), 0);
+    const bool first = d->said == 1;
+    ck_assert_msg(strstr(d->heard, first ? "is whole" : "\"ok\":true") != NULL, "%s", d->heard);
+    if (first) ck_assert_uint_lt(committed_rounds(), d->at);
+    else ck_assert_uint_eq(committed_rounds(), d->at);
+    if (first && d->again) ask_for_save(d);
+  }
+  return FL_OK;
+}
+
+START_TEST(a_save_that_failed_is_tried_again) {
+  struct full_disk d = { .at = _i == 0 ? 1 : 5, .again = _i == 1, .fd = -1 };
+  fl_train_hooks hooks = { .ctx = &d, .poll = fill_the_disk };
+  fl_train_options o = options();
+  fl_err err = { 0 };
+  fl_fleet *f = NULL;
+  signal(SIGXFSZ, SIG_IGN);
+  ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &d.old), 0);
+  o.rounds = ROUNDS;
+  ck_assert_int_eq(try_open(&f, &o, &(fl_open_options){ 0 }, NULL), FL_OK);
+  d.f = f;
+  int rc = fl_fleet_train(f, &hooks, &err);
+  ck_assert_msg(rc == FL_OK, "%s", err.text);
+  ck_assert_int_eq(d.said, d.again ? 2 : 1);
+  fl_fleet_close(f);
+  close(d.fd);
+  assert_same_fleet(straight_dir, fleet_dir);
+}
+END_TEST
+
+/* The first document's cartridge finds room and the second one's does not: neither is born, and the
+ * same command begins anew. */
+START_TEST(births_that_failed_are_made_again) {
+  struct rlimit l, old;
+  fl_train_options o = options();
+  fl_err err = { 0 };
+  fl_fleet *f = NULL;
+  o.p = 60;
+  put_doc("a.md", "The lamp is lit.");
+  signal(SIGXFSZ, SIG_IGN);
+  ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+  l = old;
+  l.rlim_cur = 180000; /* the first cartridge has 112,000 bytes, the second 247,000 */
+  ck_assert_int_eq(try_open(&f, &o, &(fl_open_options){ 0 }, NULL), FL_OK);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &l), 0);
+  int rc = fl_fleet_train(f, NULL, &err);
+  fl_fleet_close(f);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+  ck_assert_int_eq(rc, FL_EFAIL);
+  ck_assert_msg(strstr(err.text, "b.md: ") != NULL, "%s", err.text);
+  train_rounds(1, o);
+  ck_assert_uint_eq(committed_rounds(), 1);
+}
+END_TEST
+
 /* Saving more often changes nothing but what a crash would cost. */
 START_TEST(an_extra_save_changes_no_file) {
   train_rounds(3, options());
@@ -194,6 +278,8 @@ Suite *suite_resume(void) {
   tcase_add_test(t, round_by_round);
   tcase_add_test(t, killed_and_resumed);
   tcase_add_test(t, a_full_disk_loses_nothing_that_was_saved);
+  tcase_add_loop_test(t, a_save_that_failed_is_tried_again, 0, 2);
+  tcase_add_test(t, births_that_failed_are_made_again);
   tcase_add_test(t, an_extra_save_changes_no_file);
   tcase_add_test(t, an_evicted_cartridge_comes_back_whole);
   tcase_add_test(t, missing_moments_are_fresh_ones);

@@ -2,7 +2,9 @@
 #include "fleet_util.h"
 
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -187,6 +189,14 @@ void assert_same_fleet(const char *a, const char *b) {
   ck_assert_uint_eq(kept_a, kept_b);
   fl_fs_list_free(in_a, n_a);
   fl_fs_list_free(in_b, n_b);
+}
+
+int dial_trainer(void) {
+  struct sockaddr_un a = { .sun_family = AF_UNIX };
+  snprintf(a.sun_path, sizeof a.sun_path, "%s/control", fleet_dir);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ck_assert_int_eq(connect(fd, (const struct sockaddr *)&a, sizeof a), 0);
+  return fd;
 }
 
 uint64_t committed_rounds(void) {

@@ -34,6 +34,7 @@ int try_open(fl_fleet **out, const fl_train_options *o, const fl_open_options *h
 void train_rounds(size_t rounds, fl_train_options o);
 fl_fleet *open_reader(void);
 uint64_t committed_rounds(void); /* of fleet_dir; 0 without a fleet */
+int dial_trainer(void); /* a descriptor of the control socket of fleet_dir */
 
 /* Asserts that two fleet folders hold the same files with the same bytes, events, lock and sockets
  * aside. */

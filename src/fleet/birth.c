@@ -20,38 +20,65 @@ static int birth(fl_fleet *f, size_t i, fl_commit *c, fl_err *err) {
   fl_fleet_provenance(f, d, fl_manifest_generation(&f->m), &prov);
   if (rc == FL_OK) rc = fl_commit_path(&path, c, d->cart_file, err);
   if (rc == FL_OK) rc = fl_cartridge_write(path, &cart, &prov, err);
-  if (rc == FL_OK) {
-    d->rows = cart.rows.n_rows;
-    d->born = true;
-    f->unsaved = true;
-  } else {
-    fl_err_prefix(err, "%s", d->name);
-  }
+  if (rc == FL_OK) d->rows = cart.rows.n_rows;
+  else fl_err_prefix(err, "%s", d->name);
   fl_cartridge_release(&cart);
   fl_buf_release(&own);
   fl_free(path);
   return rc;
 }
 
+typedef struct births { /* that wait for their commit */
+  fl_commit c;
+  size_t doc[BIRTHS_A_COMMIT], n;
+} births;
+
+/* With it alone they are born: nothing that is saved in between may name a file that this commit
+ * still gives up. */
+static int commit_births(fl_fleet *f, births *b, fl_err *err) {
+  for (size_t k = 0; k < b->n; k++) f->m.doc[b->doc[k]].born = true;
+  int rc = fl_fleet_commit(f, &b->c, "birth", err);
+  if (rc != FL_OK && !b->c.in_place)
+    for (size_t k = 0; k < b->n; k++) f->m.doc[b->doc[k]].born = false;
+  b->n = 0;
+  return rc;
+}
+
 int fl_trainer_births(fl_trainer *t, fl_err *err) {
   fl_fleet *f = t->f;
-  fl_commit c = { .dir = f->dir };
-  size_t held = 0;
+  births b = { .c.dir = f->dir };
   int rc = FL_OK;
   for (size_t i = 0; rc == FL_OK && i < f->m.n; i++) {
     if (f->m.doc[i].born) continue;
     if (fl_trainer_poll(t)) break;
     fl_hooks_note(f, t->hooks, f->m.doc[i].name, "birth");
     rc = fl_fleet_workspace(f, FL_KV_F32, err);
-    if (rc == FL_OK) rc = birth(f, i, &c, err);
-    if (rc == FL_OK && ++held % BIRTHS_A_COMMIT == 0) rc = fl_fleet_commit(f, &c, "birth", err);
+    if (rc == FL_OK) rc = birth(f, i, &b.c, err);
+    if (rc == FL_OK) b.doc[b.n++] = i;
+    if (rc == FL_OK && b.n == BIRTHS_A_COMMIT) rc = commit_births(f, &b, err);
   }
   if (rc != FL_OK) {
-    fl_commit_abandon(&c);
+    fl_commit_abandon(&b.c);
     return rc;
   }
-  if (f->unsaved) rc = fl_fleet_commit(f, &c, "birth", err);
+  if (f->unsaved || b.n > 0) rc = commit_births(f, &b, err);
   return rc == FL_OK && t->stop ? FL_EINTR : rc;
+}
+
+/* Takes `name` over; where its commit did not go through, the index is what it was. */
+static int commit_index(fl_fleet *f, char *name, fl_commit *c, fl_err *err) {
+  char *before = f->m.index_file;
+  const uint64_t dim = f->m.embed_dim;
+  f->m.index_file = name;
+  f->m.embed_dim = f->index->dim;
+  const int rc = fl_fleet_commit(f, c, "index", err);
+  const bool named = rc == FL_OK || c->in_place;
+  if (!named) {
+    f->m.index_file = before;
+    f->m.embed_dim = dim;
+  }
+  fl_free(named ? before : name);
+  return rc;
 }
 
 static void log_index(const fl_fleet *f, double seconds) {
@@ -81,10 +108,7 @@ int fl_index_rebuild(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
     fl_free(name);
     return rc;
   }
-  fl_free(f->m.index_file);
-  f->m.index_file = name;
-  f->m.embed_dim = f->index->dim;
-  rc = fl_fleet_commit(f, &c, "index", err);
+  rc = commit_index(f, name, &c, err);
   if (rc == FL_OK) log_index(f, fl_now_s() - began);
   return rc;
 }

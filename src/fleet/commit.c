@@ -156,7 +156,8 @@ static int replace_manifest(fl_commit *c, const fl_buf *text, fl_err *err) {
   if (path == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory to save", c->dir);
   step(c, 3);
   int rc = fl_fs_replace(path, text->data, text->len, err);
-  if (rc != FL_OK && is_current(path, text)) empty(c); /* keep both generations' files */
+  c->in_place = rc != FL_OK && is_current(path, text);
+  if (c->in_place) empty(c); /* keep both generations' files */
   fl_free(path);
   return rc;
 }

@@ -17,6 +17,8 @@
 #ifndef FL_FLEET_COMMIT_H
 #define FL_FLEET_COMMIT_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "fleet/manifest.h"
 
@@ -25,6 +27,7 @@ typedef struct fl_commit {
   char **written;        /* names of this commit's files */
   size_t n, cap;
   uint64_t bytes;        /* of these files, after fl_commit_finish */
+  bool in_place;         /* fl_commit_finish failed, and yet the new manifest is the current one */
   /* Called before every durable step with its number, for tests that stop there; NULL. */
   void (*step)(void *ctx, int number);
   void *ctx;
@@ -35,7 +38,8 @@ typedef struct fl_commit {
 int fl_commit_path(char **path, fl_commit *c, const char *name, fl_err *err);
 /* Makes the manifest the current one. On failure the old generation is whole, the files written for
  * this commit are gone and m is unchanged on disk; where the new manifest is in place and only its
- * folder could not be synced, the files of both generations stay. Either way `c` is empty again. */
+ * folder could not be synced, the files of both generations stay and c->in_place is set. Either way
+ * `c` is empty again. */
 int fl_commit_finish(fl_commit *c, fl_manifest *m, fl_err *err);
 /* Removes the files written so far and empties `c`. */
 void fl_commit_abandon(fl_commit *c);

@@ -5,7 +5,7 @@
  *            birth.c            fl_residency_load        fl_resident_touch
  *   UNBORN ----------> ON DISK ------------------> CLEAN ------------------> DIRTY
  *                         ^                        |   ^                       |
- *                         |  fl_residency_drop     |   |  fl_residency_save    |
+ *                         |  fl_residency_drop     |   |  fl_residency_saved   |
  *                         +------------------------+   +-----------------------+
  *
  *   UNBORN   the manifest has the document, no file exists; not resident, never visible
@@ -73,13 +73,14 @@ void fl_resident_touch(fl_resident *s, uint64_t gen);
 /* Held-out conversations are unknown again. */
 void fl_resident_drop_heldout(fl_resident *s);
 
-/* DIRTY -> CLEAN for every slot: writes files through c and names them in the manifest, to be
- * committed by the caller. On failure the caller gives the fleet up: slots stay DIRTY. */
+/* Writes the files of every DIRTY slot through c and names them in the manifest, to be committed by
+ * the caller. After a failure of either the slots stay DIRTY, and the next save writes and names
+ * the files again. */
 int fl_residency_save(fl_residency *r, fl_fleet *f, fl_commit *c, fl_err *err);
 /* The same names without the files: on ranks that do not write, which need them to load what was
  * evicted. */
 int fl_residency_name(fl_residency *r, fl_fleet *f, fl_err *err);
-/* The commit went through. */
+/* DIRTY -> CLEAN for every slot: the commit went through. */
 void fl_residency_saved(fl_residency *r);
 
 /* Bytes in memory of a cartridge's rows; of one document's rows, moments and gradient. */

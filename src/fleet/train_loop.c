@@ -37,8 +37,8 @@ int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err) {
   double began = fl_now_s();
   fl_commit c = { .dir = t->f->dir };
   if (!fl_dist_leads(t->f->dist)) return follow_save(t, err);
-  if (t->failed_save)
-    return fl_fail(err, FL_EFAIL, "%s: a save failed before; train again with --resume", t->f->dir);
+  if (t->apart)
+    return fl_fail(err, FL_EFAIL, "%s: the ranks went apart; train again with --resume", t->f->dir);
   if (!anything_dirty(t)) return FL_OK;
   int rc = fl_residency_save(&t->res, t->f, &c, err);
   if (rc == FL_OK) {
@@ -47,12 +47,11 @@ int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err) {
     fl_commit_abandon(&c);
     fl_err_prefix(err, "the last saved generation is whole, the new one was given up");
   }
-  /* The manifest in memory now names files that are not there: no further save of this run. */
-  t->failed_save = rc != FL_OK;
-  if (rc == FL_OK) {
-    fl_residency_saved(&t->res);
-    fl_log_coverage(t);
-  }
+  /* After a failure the manifest in memory names files that are not there, all of slots that are
+   * DIRTY still: the next save writes them. What the folder names already is not written to. */
+  if (rc == FL_OK || c.in_place) fl_residency_saved(&t->res);
+  if (rc == FL_OK) fl_log_coverage(t);
+  t->f->unsaved = rc != FL_OK;
   t->io_s += fl_now_s() - began;
   return rc;
 }
@@ -60,7 +59,7 @@ int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err) {
 /* Ranks that have gone apart save nothing more. */
 static int compare_ranks(fl_trainer *t, fl_err *err) {
   const int rc = fl_together_compare(t, err);
-  t->failed_save = t->failed_save || rc == FL_EFAIL;
+  t->apart = t->apart || rc == FL_EFAIL;
   return rc;
 }
 
@@ -291,7 +290,7 @@ static int finish(fl_trainer *t, int rc, fl_err *err) {
   if (!fl_dist_leads(f->dist)) return rc;
   /* After a step that went wrong the rounds before it are still good. */
   const bool well = rc == FL_OK || rc == FL_EINTR;
-  if (well || (rc == FL_EFAIL && !t->failed_save)) {
+  if (well || (rc == FL_EFAIL && !t->apart)) {
     int saved = fl_trainer_save(t, rc == FL_OK ? "end" : status, well ? err : NULL);
     if (saved != FL_OK && well) {
       rc = saved;

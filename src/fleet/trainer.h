@@ -34,7 +34,7 @@ struct fl_trainer {
   uint64_t first_round, last_round;
   double began_s, io_s;        /* io_s: reading and writing since the last round event */
   bool stop, paused, one_step; /* one_step: pause again after the next round */
-  bool failed_save;
+  bool apart;                  /* the ranks hold other rows than each other: nothing is saved */
 };
 
 /* --- birth.c --- */
