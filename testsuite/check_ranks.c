@@ -2,6 +2,7 @@
  * one makes, stops and errors that reach all, and a run that goes on with another number of
  * them. */
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -49,6 +50,7 @@ typedef struct run { /* of all ranks */
   const char *other_docs; /* rank 1 sees this folder's instead */
   bool faulty;            /* a row of rank 1 changes by itself in the third round */
   bool then_stop;         /* and it is asked to stop there */
+  bool sets_budget;       /* rank 0 is told of another in the third round */
   int rc[RANKS_MAX];
   fl_err err[RANKS_MAX];
   uint64_t n_rounds[RANKS_MAX];
@@ -58,6 +60,8 @@ typedef struct counter {
   long left;
   bool counts, then_stop;
   const fl_fleet *faulty; /* NULL: none */
+  const fl_fleet *told;   /* NULL: it is not told of another budget */
+  int fd;
 } counter;
 
 static int count_down(void *ctx) {
@@ -68,6 +72,12 @@ static int count_down(void *ctx) {
     c->faulty = NULL;
     if (c->then_stop) return FL_EINTR;
   }
+  if (c->told && fl_fleet_rounds(c->told) == 2) {
+    static const char line[] = "{\"cmd\":\"set\",\"key\":\"budget\",\"value\":3}\n";
+    c->fd = dial_trainer();
+    if (send(c->fd, line, sizeof line - 1, MSG_NOSIGNAL) < 0) return FL_EINTR;
+    c->told = NULL;
+  }
   return c->counts && c->left-- <= 0 ? FL_EINTR : FL_OK;
 }
 
@@ -77,7 +87,8 @@ static void train_rank(void *ctx, fl_dist *d) {
   const size_t r = fl_dist_rank(d);
   const bool other = t->other_docs != NULL && r == 1;
   fl_source_list docs = { 0 };
-  counter c = { t->stop_after, t->stop_after > 0 && r == t->stopper, t->then_stop, NULL };
+  counter c = { .left = t->stop_after, .counts = t->stop_after > 0 && r == t->stopper,
+                .then_stop = t->then_stop, .fd = -1 };
   fl_train_hooks hooks = { .ctx = &c, .poll = count_down };
   fl_open_options how = { .resume = in_fleet("fleet.json"), .allow_add = true, .dist = d };
   fl_train_options o = options();
@@ -90,10 +101,12 @@ static void train_rank(void *ctx, fl_dist *d) {
   if (rc == FL_OK && other) rc = fl_source_read(&docs, &t->other_docs, 1, false, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, fleet_dir, fleet_model, team, &docs, &o, &how, err);
   if (rc == FL_OK && t->faulty && r == 1) c.faulty = f;
+  if (rc == FL_OK && t->sets_budget && r == 0) c.told = f;
   if (rc == FL_OK) rc = fl_fleet_train(f, &hooks, err);
   t->rc[r] = fl_dist_agree(d, "end", rc, err);
   if (f != NULL) t->n_rounds[r] = fl_fleet_rounds(f);
   fl_fleet_close(f);
+  if (c.fd >= 0) close(c.fd);
   fl_team_free(team);
   if (other) fl_source_release(&docs);
 }
@@ -147,6 +160,23 @@ START_TEST(a_stop_of_one_stops_all) {
 }
 END_TEST
 
+/* Rank 0 is told of a budget; all follow it from the same round on, which is that of a run resumed
+ * with it. */
+START_TEST(a_budget_that_is_set_reaches_all) {
+  run_t t = { .rounds = ROUNDS, .sets_budget = true };
+  char resumed[80];
+  fl_train_options o = options();
+  train_rounds(3, o);
+  o.budget = 3;
+  train_rounds(ROUNDS - 3, o);
+  snprintf(resumed, sizeof resumed, "%s.resumed", fleet_dir);
+  ck_assert_int_eq(rename(fleet_dir, resumed), 0);
+  ck_assert_msg(train_ranks(&t, 2) == FL_OK, "%s", t.err[0].text);
+  assert_same_fleet(resumed, fleet_dir);
+  remove_tree(resumed);
+}
+END_TEST
+
 START_TEST(other_documents_are_noticed) {
   char other[80];
   snprintf(other, sizeof other, "%s.other", docs_dir);
@@ -194,6 +224,7 @@ Suite *suite_ranks(void) {
   tcase_add_loop_test(core, ranks_make_the_files_of_one, 0, 3);
   tcase_add_test(core, another_number_goes_on);
   tcase_add_test(core, a_stop_of_one_stops_all);
+  tcase_add_test(core, a_budget_that_is_set_reaches_all);
   tcase_add_test(errors, other_documents_are_noticed);
   tcase_add_loop_test(errors, ranks_that_go_apart_notice, 0, 2);
   tcase_add_test(errors, an_error_of_one_ends_all);

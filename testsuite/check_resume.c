@@ -253,6 +253,56 @@ START_TEST(an_evicted_cartridge_comes_back_whole) {
 }
 END_TEST
 
+struct budgets { /* set over the control socket behind certain rounds */
+  const fl_fleet *f;
+  int fd;
+  size_t said;
+};
+static const struct { uint64_t round; size_t budget; } steps[] = { { 2, 3 }, { 5, 1 } };
+
+static int set_budgets(void *ctx) {
+  struct budgets *b = ctx;
+  char line[80];
+  if (b->said == 2 || fl_fleet_rounds(b->f) < steps[b->said].round) return FL_OK;
+  if (b->fd < 0) b->fd = dial_trainer();
+  const int n = snprintf(line, sizeof line, "{\"cmd\":\"set\",\"key\":\"budget\",\"value\":%zu}\n",
+                         steps[b->said++].budget);
+  ck_assert_int_eq(send(b->fd, line, (size_t)n, MSG_NOSIGNAL), n);
+  return FL_OK;
+}
+
+/* It takes effect in the run that is told as it would in one that is resumed with it: in who is
+ * resident, and in how many of them are seen together. Said at the beginning of a round, it is
+ * heard within that one and counts from the next on. */
+START_TEST(a_budget_that_is_set) {
+  struct budgets b = { .fd = -1 };
+  fl_train_hooks hooks = { .ctx = &b, .poll = set_budgets };
+  fl_train_options o = options();
+  fl_err err = { 0 };
+  o.p_iso = 0;
+  o.save_every = 0;
+  o.rotate_every = _i == 0 ? 0 : 4;
+  o.budget = 1;
+  train_rounds(3, o);
+  o.budget = 3;
+  train_rounds(3, o);
+  o.budget = 1;
+  train_rounds(1, o);
+  char *resumed = fl_asprintf("%s.resumed", fleet_dir);
+  ck_assert_int_eq(rename(fleet_dir, resumed), 0);
+  o.rounds = ROUNDS;
+  fl_fleet *f = must_open(&o, &(fl_open_options){ 0 });
+  b.f = f;
+  ck_assert_msg(fl_fleet_train(f, &hooks, &err) == FL_OK, "%s", err.text);
+  fl_fleet_close(f);
+  close(b.fd);
+  ck_assert_uint_eq(b.said, 2);
+  assert_same_fleet(resumed, fleet_dir);
+  remove_tree(resumed);
+  fl_free(resumed);
+}
+END_TEST
+
 START_TEST(missing_moments_are_fresh_ones) {
   train_rounds(4, options());
   fl_manifest m = { 0 };
@@ -282,6 +332,7 @@ Suite *suite_resume(void) {
   tcase_add_test(t, births_that_failed_are_made_again);
   tcase_add_test(t, an_extra_save_changes_no_file);
   tcase_add_test(t, an_evicted_cartridge_comes_back_whole);
+  tcase_add_loop_test(t, a_budget_that_is_set, 0, 2);
   tcase_add_test(t, missing_moments_are_fresh_ones);
   suite_add_tcase(s, t);
   return s;

@@ -182,6 +182,36 @@ static int exchange(fl_trainer *t, const change *c, fl_err *err) {
   return rc == FL_OK ? fl_trainer_heldout(t, err) : rc;
 }
 
+static int make_plan(fl_trainer *t, fl_err *err) {
+  const fl_fleet *f = t->f;
+  t->budget = f->opts.budget;
+  return fl_train_plan_make(&t->plan, &f->opts, (size_t)f->m.p, f->m.n, fl_model_hparams(f->model),
+                            f->dir, err);
+}
+
+static int make_stepper(fl_trainer *t, fl_err *err) {
+  fl_stepper_limits step = t->plan.step;
+  step.dist = t->f->dist;
+  fl_stepper_free(t->stepper);
+  t->stepper = NULL;
+  return fl_stepper_new(&t->stepper, t->f->model, t->f->team, &step, err);
+}
+
+/* A budget that was set takes effect as it would at the start of a run: in who is resident, and in
+ * how many of them a conversation sees. */
+static int follow_budget(fl_trainer *t, fl_err *err) {
+  const size_t budget = t->f->opts.budget, parts = t->plan.max_parts;
+  change c = { 0 };
+  int rc = change_init(&c, t->f->m.n, err);
+  if (rc == FL_OK) rc = plan_change(t, false, &c, err);
+  if (rc == FL_OK && c.n_out + c.n_in > 0) rc = exchange(t, &c, err);
+  change_release(&c);
+  if (rc == FL_OK) rc = make_plan(t, err);
+  if (rc == FL_OK && t->plan.max_parts != parts) rc = make_stepper(t, err);
+  t->budget = budget; /* another may have been set meanwhile */
+  return rc;
+}
+
 /* Rotation and saves depend on the number of the round alone. */
 static int after_round(fl_trainer *t, fl_err *err) {
   const fl_train_options *o = &t->f->opts;
@@ -209,13 +239,11 @@ static int after_round(fl_trainer *t, fl_err *err) {
 
 static int workspaces(fl_trainer *t, fl_err *err) {
   const fl_fleet *f = t->f;
-  fl_stepper_limits step = t->plan.step;
-  step.dist = f->dist;
   int rc = fl_pass_new(&t->pass, f->model, f->team, &t->plan.pass, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&t->pool, fl_model_hparams(f->model), fl_model_kernels(f->model),
                         f->opts.gen_kv, 0, err);
-  if (rc == FL_OK) rc = fl_stepper_new(&t->stepper, f->model, f->team, &step, err);
+  if (rc == FL_OK) rc = make_stepper(t, err);
   if (rc == FL_OK) rc = fl_ahead_init(&t->ahead, fl_together_room(t), err);
   return rc;
 }
@@ -225,6 +253,10 @@ static int rounds(fl_trainer *t, fl_err *err) {
   while (rc == FL_OK && t->f->m.rounds < t->last_round) {
     rc = fl_trainer_sync(t, err);
     if (rc == FL_OK && t->f->m.rounds >= t->last_round) break; /* set lower in between */
+    if (rc == FL_OK && t->f->opts.budget != t->budget) {
+      rc = follow_budget(t, err);
+      continue; /* it took a while: other things may have been set */
+    }
     if (rc == FL_OK) rc = fl_trainer_round(t, err);
     if (rc == FL_OK) rc = after_round(t, err);
     if (t->one_step) {
@@ -256,9 +288,7 @@ static int prepare(fl_trainer *t, fl_err *err) {
 static int train(fl_trainer *t, fl_err *err) {
   const fl_fleet *f = t->f;
   int rc = FL_OK;
-  if (f->opts.rounds > 0)
-    rc = fl_train_plan_make(&t->plan, &f->opts, (size_t)f->m.p, f->m.n, fl_model_hparams(f->model),
-                            f->dir, err);
+  if (f->opts.rounds > 0) rc = make_plan(t, err);
   if (rc == FL_OK) rc = prepare(t, err);
   if (rc != FL_OK) return rc;
   fl_index_forget(t->f); /* a query reads it again */
