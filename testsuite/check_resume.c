@@ -21,6 +21,7 @@ static char straight_dir[80];
 static fl_train_options options(void) {
   fl_train_options o = small_options();
   o.replay = 1.7; /* so that kept conversations matter */
+  o.heldout = 2;  /* as many as are made at once: each document's by themselves */
   return o;
 }
 
@@ -103,6 +104,50 @@ START_TEST(killed_and_resumed) {
   }
   ck_assert_int_gt(deaths, 3);
   assert_same_fleet(straight_dir, fleet_dir);
+}
+END_TEST
+
+static int die_with_some_heldout(void *ctx) {
+  (void)ctx;
+  if (in_fleet("heldout.jsonl")) _exit(77);
+  return FL_OK;
+}
+
+/* Killed while those of the second document were made: those of the first are there, or were cut by
+ * as much as a crash may cut, and the file becomes that of the uninterrupted run. */
+START_TEST(heldout_conversations_outlive_a_kill) {
+  static const size_t cut[] = { 0, 1, 1000 };
+  char *path = fl_fs_join(fleet_dir, "heldout.jsonl");
+  char *whole = fl_fs_join(straight_dir, "heldout.jsonl");
+  fl_buf had = { 0 }, all = { 0 };
+  int status = 0;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const fl_train_hooks hooks = { .poll = die_with_some_heldout };
+    fl_train_options o = options();
+    fl_fleet *f = NULL;
+    o.rounds = ROUNDS;
+    fl_team_new(&fleet_team, 2, NULL);
+    fl_model_open(&fleet_model, fixture("embedded/model.gguf"), NULL, fleet_team, NULL);
+    (void)try_open(&f, &o, &(fl_open_options){ 0 }, NULL);
+    _exit(f != NULL && fl_fleet_train(f, &hooks, NULL) == FL_OK ? 0 : 1);
+  }
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 77);
+  ck_assert_int_eq(fl_fs_read(&had, path, 10 << 20, NULL), FL_OK);
+  ck_assert_int_eq(fl_fs_read(&all, whole, 10 << 20, NULL), FL_OK);
+  ck_assert_uint_gt(had.len, cut[2]);
+  ck_assert_uint_lt(had.len, all.len);
+  ck_assert_mem_eq(had.data, all.data, had.len);
+  ck_assert_ptr_nonnull(strstr(had.data, "{\"doc\":0,"));
+  ck_assert_ptr_null(strstr(had.data, "{\"doc\":1,"));
+  ck_assert_int_eq(truncate(path, (off_t)(had.len - cut[_i])), 0);
+  ck_assert_int_eq(train_until(1000000, false), FL_OK);
+  assert_same_fleet(straight_dir, fleet_dir);
+  fl_buf_release(&had);
+  fl_buf_release(&all);
+  fl_free(path);
+  fl_free(whole);
 }
 END_TEST
 
@@ -327,6 +372,7 @@ Suite *suite_resume(void) {
   tcase_add_test(t, stopped_and_resumed);
   tcase_add_test(t, round_by_round);
   tcase_add_test(t, killed_and_resumed);
+  tcase_add_loop_test(t, heldout_conversations_outlive_a_kill, 0, 3);
   tcase_add_test(t, a_full_disk_loses_nothing_that_was_saved);
   tcase_add_loop_test(t, a_save_that_failed_is_tried_again, 0, 2);
   tcase_add_test(t, births_that_failed_are_made_again);

@@ -53,6 +53,9 @@ int fl_fs_open_temp(fl_sink **out, const char *path, fl_err *err);
 int fl_fs_commit_temp(fl_sink *s, const char *path, fl_err *err);
 /* Writes all of it, in as many calls as that takes. 0 or an errno. */
 int fl_fs_write(int fd, const void *data, size_t n_bytes);
+/* Writes all of it behind the first `at` bytes of a file and syncs. 0 or an errno; then the file
+ * has those bytes alone, as far as its disk allows. */
+int fl_fs_append(int fd, size_t at, const void *data, size_t n_bytes);
 /* Hands all that was written to the system and gives the file's path, for reading it back before
  * it is committed; NULL once a write has failed (the commit says why). */
 const char *fl_sink_settle(fl_sink *s);

@@ -102,6 +102,15 @@ int fl_fs_write(int fd, const void *data, size_t n_bytes) {
   return 0;
 }
 
+int fl_fs_append(int fd, size_t at, const void *data, size_t n_bytes) {
+  if (lseek(fd, (off_t)at, SEEK_SET) < 0) return errno;
+  int number = fl_fs_write(fd, data, n_bytes);
+  if (number == 0 && fdatasync(fd) != 0) number = errno;
+  if (number != 0 && ftruncate(fd, (off_t)at) != 0) { /* who reads it has to know a cut end */
+  }
+  return number;
+}
+
 static int write_out(fl_sink *s, const char *data, size_t n) {
   const int number = fl_fs_write(s->fd, data, n);
   return number == 0 ? FL_OK : sink_stick(s, number);

@@ -44,48 +44,52 @@ static void batch_add(batch *b, const fl_trainer *t, size_t slot) {
   b->slot[b->n++] = slot;
 }
 
-/* Makes what was added, by all ranks, and empties the batch. No log: these conversations are no
- * part of the training. */
-static int batch_run(batch *b, fl_trainer *t, int rc, bool *fresh, fl_err *err) {
-  rc = fl_together_make(t, rc, b->conv, b->ok, b->plan, b->text, b->n * b->each, false, NULL, err);
+/* Hands out what was made and writes it, so that no later end of the run loses it; by rank 0, and
+ * only when all ranks have read the file. */
+static int batch_keep(batch *b, fl_trainer *t, bool first, fl_err *err) {
+  const bool writes = fl_dist_leads(t->f->dist);
+  int rc = writes && first ? fl_heldout_clean(&t->res, t->f, err) : FL_OK;
   for (size_t k = 0; rc == FL_OK && k < b->n; k++) {
     const size_t at = k * b->each;
     rc = fl_heldout_take(t->res.slot[b->slot[k]], b->conv + at, b->ok + at, b->each, err);
-    if (rc == FL_OK) fresh[b->slot[k]] = true;
   }
+  if (rc == FL_OK && writes) rc = fl_heldout_add(&t->res, t->f, b->slot, b->n, err);
+  return fl_dist_agree(t->f->dist, "heldout", rc, err);
+}
+
+/* Makes what was added, by all ranks, and empties the batch. No log: these conversations are no
+ * part of the training. */
+static int batch_run(batch *b, fl_trainer *t, bool first, fl_err *err) {
+  int rc = fl_together_make(t, FL_OK, b->conv, b->ok, b->plan, b->text, b->n * b->each, false, NULL,
+                            err);
+  if (rc == FL_OK) rc = batch_keep(b, t, first, err);
   for (size_t i = 0; i < b->n * b->each; i++) fl_conv_release(&b->conv[i]);
   b->n = 0;
   return rc;
 }
 
-static int make_missing(fl_trainer *t, size_t each, bool *fresh, fl_err *err) {
+static int make_missing(fl_trainer *t, size_t each, fl_err *err) {
   batch b;
+  bool first = true;
   int rc = batch_init(&b, fl_together_room(t) / each, each, err);
   for (size_t i = 0; rc == FL_OK && i < t->res.n; i++) {
     if (t->res.slot[i]->heldout_known) continue;
     fl_hooks_note(t->f, t->hooks, t->f->m.doc[t->res.slot[i]->doc].name, "held-out conversations");
     batch_add(&b, t, i);
-    if (b.n == b.most) rc = batch_run(&b, t, rc, fresh, err);
+    if (b.n < b.most) continue;
+    rc = batch_run(&b, t, first, err);
+    first = false;
   }
-  if (rc == FL_OK && b.n > 0) rc = batch_run(&b, t, rc, fresh, err);
+  if (rc == FL_OK && b.n > 0) rc = batch_run(&b, t, first, err);
   batch_release(&b);
   return rc;
 }
 
 int fl_trainer_heldout(fl_trainer *t, fl_err *err) {
   size_t n = t->f->opts.heldout < t->plan.max_convs ? t->f->opts.heldout : t->plan.max_convs;
-  bool any = false;
   if (n == 0) return FL_OK;
-  bool *fresh = fl_calloc(t->res.n + 1, sizeof *fresh);
-  if (fresh == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
   int rc = fl_heldout_read(&t->res, t->f, &t->plan.conv, err);
-  if (rc == FL_OK) rc = make_missing(t, n, fresh, err);
-  for (size_t i = 0; i < t->res.n; i++) any = any || fresh[i];
-  if (any && fl_dist_leads(t->f->dist)) { /* also after a stop: what was made is not made again */
-    int wrote = fl_heldout_write(&t->res, t->f, fresh, rc == FL_OK ? err : NULL);
-    if (rc == FL_OK) rc = wrote;
-  }
-  fl_free(fresh);
+  if (rc == FL_OK) rc = make_missing(t, n, err);
   /* Nobody reads the file again before it is written. */
   return rc == FL_OK ? fl_trainer_share(t, rc, err) : rc;
 }

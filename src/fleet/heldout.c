@@ -2,12 +2,19 @@
  * larger than what should be in memory. */
 #include "fleet/heldout.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+
+static int no_memory(fl_err *err) {
+  return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
+}
 
 void fl_heldout_plan(const fl_fleet *f, const fl_resident *s, size_t n, fl_conv_plan *plan) {
   for (size_t i = 0; i < n; i++)
@@ -17,7 +24,7 @@ void fl_heldout_plan(const fl_fleet *f, const fl_resident *s, size_t n, fl_conv_
 
 int fl_heldout_take(fl_resident *s, fl_conv *conv, const bool *ok, size_t n, fl_err *err) {
   fl_conv *list = fl_calloc(n + 1, sizeof *list);
-  if (list == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
+  if (list == NULL) return no_memory(err);
   s->heldout = list;
   s->n_heldout = 0;
   for (size_t i = 0; i < n; i++) {
@@ -97,7 +104,7 @@ static int take_line(fl_residency *r, const fl_fleet *f, reading *slots, const c
   size_t slot = d != NULL ? fl_residency_slot(r, at) : r->n;
   if (slot == r->n || !slots[slot].wanted) return FL_OK;
   fl_json *o = NULL;
-  int rc = fl_json_parse(&o, line, len, NULL);
+  int rc = line[len - 1] == '\n' ? fl_json_parse(&o, line, len, NULL) : FL_EINPUT;
   if (rc == FL_EINPUT) slots[slot].broken = true;
   if (rc == FL_OK && line_is_of(o, d)) rc = add_line(r->slot[slot], &slots[slot], o, limits);
   fl_json_free(o);
@@ -131,17 +138,16 @@ int fl_heldout_read(fl_residency *r, const fl_fleet *f, const fl_conv_limits *li
   fl_free(line); /* getline's own */
   fl_free(slots);
   fl_free(path);
-  return rc == FL_OK ? rc : fl_fail(err, rc, "not enough memory for held-out conversations");
+  return rc == FL_OK ? rc : no_memory(err);
 }
 
-/* Lines of slots that are written anew are not copied. */
-static bool is_fresh(const fl_residency *r, size_t doc, const bool *fresh) {
-  const size_t slot = fl_residency_slot(r, doc);
-  return slot < r->n && fresh[slot];
+/* Those of a slot that does not have them are made anew. */
+static bool is_missing(const fl_residency *r, size_t doc) {
+  const fl_resident *s = fl_residency_find(r, doc);
+  return s != NULL && !s->heldout_known;
 }
 
-static void copy_known(FILE *in, fl_sink *out, const fl_fleet *f, const fl_residency *r,
-                       const bool *fresh) {
+static void copy_known(FILE *in, fl_sink *out, const fl_residency *r, const fl_fleet *f) {
   char *line = NULL;
   size_t room = 0, at = 0;
   uint32_t id = 0;
@@ -149,49 +155,64 @@ static void copy_known(FILE *in, fl_sink *out, const fl_fleet *f, const fl_resid
     fl_json *o = NULL;
     bool whole = line[n - 1] == '\n' && line_doc(line, (size_t)n, &id);
     const fl_mdoc *d = whole ? doc_by_id(f, id, &at) : NULL;
-    if (d != NULL && !is_fresh(r, at, fresh) &&
-        fl_json_parse(&o, line, (size_t)n, NULL) == FL_OK && line_is_of(o, d))
+    if (d != NULL && !is_missing(r, at) && fl_json_parse(&o, line, (size_t)n, NULL) == FL_OK &&
+        line_is_of(o, d))
       (void)fl_sink_write(out, line, (size_t)n);
     fl_json_free(o);
   }
   fl_free(line);
 }
 
-static void add_slot(fl_sink *out, const fl_fleet *f, const fl_resident *s, fl_buf *b) {
+int fl_heldout_clean(const fl_residency *r, const fl_fleet *f, fl_err *err) {
+  char *path = file_path(f);
+  fl_sink *out = NULL;
+  if (path == NULL) return no_memory(err);
+  FILE *in = fopen(path, "re");
+  int rc = in != NULL ? fl_fs_open_temp(&out, path, err) : FL_OK;
+  if (in != NULL && rc == FL_OK) {
+    copy_known(in, out, r, f);
+    rc = fl_fs_commit_temp(out, path, err);
+  }
+  if (in != NULL) fclose(in);
+  fl_free(path);
+  return rc;
+}
+
+static void print_slot(fl_buf *out, const fl_fleet *f, const fl_resident *s) {
   const fl_mdoc *d = &f->m.doc[s->doc];
   size_t n = s->n_heldout > 0 ? s->n_heldout : 1;
   for (size_t i = 0; i < n; i++) {
     const fl_conv_label label = { .doc = d->id, .name = d->name, .hash = d->hash,
                                   .index = (uint32_t)i, .of = (uint32_t)n };
-    fl_buf_reset(b);
     /* A document none of whose conversations came out is noted too: it is not tried again. */
-    fl_conv_print(b, s->n_heldout > 0 ? &s->heldout[i] : NULL, &label);
-    if (!b->oom) (void)fl_sink_write(out, b->data, b->len);
+    fl_conv_print(out, s->n_heldout > 0 ? &s->heldout[i] : NULL, &label);
   }
 }
 
-int fl_heldout_write(const fl_residency *r, const fl_fleet *f, const bool *fresh, fl_err *err) {
+/* 0 or an errno; *made: the file was not there. */
+static int append(const char *path, const fl_buf *lines, bool *made) {
+  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) return errno;
+  const off_t size = lseek(fd, 0, SEEK_END);
+  *made = size == 0;
+  const int number = size >= 0 ? fl_fs_append(fd, (size_t)size, lines->data, lines->len) : errno;
+  close(fd);
+  return number;
+}
+
+int fl_heldout_add(const fl_residency *r, const fl_fleet *f, const size_t *slot, size_t n,
+                   fl_err *err) {
   char *path = file_path(f);
-  fl_sink *out = NULL;
-  fl_buf b = { 0 };
-  if (path == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
-  int rc = fl_fs_open_temp(&out, path, err);
+  fl_buf lines = { 0 };
+  bool made = false;
+  for (size_t k = 0; k < n; k++) print_slot(&lines, f, r->slot[slot[k]]);
+  int rc = path == NULL || lines.oom ? no_memory(err) : FL_OK;
   if (rc == FL_OK) {
-    FILE *in = fopen(path, "re");
-    if (in != NULL) {
-      copy_known(in, out, f, r, fresh);
-      fclose(in);
-    }
-    for (size_t i = 0; i < r->n; i++)
-      if (fresh[i]) add_slot(out, f, r->slot[i], &b);
-    if (b.oom) {
-      fl_sink_abandon(out);
-      rc = fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
-    } else {
-      rc = fl_fs_commit_temp(out, path, err);
-    }
+    const int number = append(path, &lines, &made);
+    if (number != 0) rc = fl_fs_fail_errno(err, path, "written", number);
   }
-  fl_buf_release(&b);
+  if (rc == FL_OK && made) rc = fl_fs_sync_parent(path, err);
+  fl_buf_release(&lines);
   fl_free(path);
   return rc;
 }

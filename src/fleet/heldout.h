@@ -4,6 +4,9 @@
  * round 0 of the random streams, which training never uses, and draws far from those of training.
  * They are made when the document is first resident and kept in heldout.jsonl, one line each with
  * the document's hash, so that a changed document gets new ones and a lost file only costs time.
+ *
+ * Lines are added while they are made, a batch at a time and synced. A kill may cut the last of
+ * them: a line without its end, and a document with fewer lines than it says, count as damaged.
  */
 #ifndef FL_FLEET_HELDOUT_H
 #define FL_FLEET_HELDOUT_H
@@ -25,8 +28,11 @@ void fl_heldout_plan(const fl_fleet *f, const fl_resident *s, size_t n, fl_conv_
 /* Takes n conversations (moved; ok[i] false: skipped) as those of s. */
 int fl_heldout_take(fl_resident *s, fl_conv *conv, const bool *ok, size_t n, fl_err *err);
 
-/* Writes the file anew: lines of documents as they are in the manifest are kept, those of the slots
- * with fresh[i] are added. */
-int fl_heldout_write(const fl_residency *r, const fl_fleet *f, const bool *fresh, fl_err *err);
+/* Takes the lines out of the file that are of no use: of documents that are not as they are in the
+ * manifest, of slots that do not have theirs. Before the first that are added. */
+int fl_heldout_clean(const fl_residency *r, const fl_fleet *f, fl_err *err);
+/* Adds those of the slots slot[0..n). */
+int fl_heldout_add(const fl_residency *r, const fl_fleet *f, const size_t *slot, size_t n,
+                   fl_err *err);
 
 #endif

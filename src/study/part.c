@@ -81,13 +81,6 @@ static int read_marks(fl_part *p, fl_err *err) {
 
 /* --- writing --- */
 
-/* Behind the last mark. 0 or an errno. */
-static int put(const fl_part *p, const fl_buf *text) {
-  if (lseek(p->fd, (off_t)p->size, SEEK_SET) < 0) return errno;
-  const int number = fl_fs_write(p->fd, text->data, text->len);
-  return number == 0 && fdatasync(p->fd) != 0 ? errno : number;
-}
-
 int fl_part_add(fl_part *p, const fl_buf *lines, const fl_part_count *now, fl_err *err) {
   char sum[FL_HASH_TEXT];
   fl_buf text = { 0 };
@@ -97,11 +90,10 @@ int fl_part_add(fl_part *p, const fl_buf *lines, const fl_part_count *now, fl_er
                 now->tried, now->written);
   if (!text.oom) fl_hash_bytes(sum, text.data, text.len);
   if (!text.oom) fl_buf_printf(&text, SUM_HEAD "%s\"}\n", sum);
-  const int why = text.oom ? ENOMEM : put(p, &text);
+  const int why = text.oom ? ENOMEM : fl_fs_append(p->fd, p->size, text.data, text.len);
   if (why == 0) {
     p->size += text.len;
     p->held = *now;
-  } else if (ftruncate(p->fd, (off_t)p->size) != 0) { /* it is cut off when it is read again */
   }
   fl_buf_release(&text);
   return why == 0 ? FL_OK : fl_fs_fail_errno(err, p->path, "written", why);
