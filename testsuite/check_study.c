@@ -345,19 +345,24 @@ START_TEST(every_attempt_is_in_the_log) {
 }
 END_TEST
 
-static bool after_ten(void *ctx) {
-  return ++*(int *)ctx > 10;
+static bool count_down(void *ctx) {
+  return (*(int *)ctx)-- <= 0;
 }
 
+/* Before the first pass, in the chunks, between two tokens. */
 START_TEST(a_stop_leaves_nothing) {
-  lab *s = lab_new(1, 256);
+  static const int at[] = { 0, 5, 30 };
+  lab *s = lab_new(1, 61);
   fl_conv all[N];
   bool ok[N];
-  int polls = 0;
-  s->o.cancelled = after_ten;
-  s->o.cancel_ctx = &polls;
+  int left = at[_i];
+  const fl_work before = fl_team_work(s->r.team);
+  s->o.cancelled = count_down;
+  s->o.cancel_ctx = &left;
   ck_assert_int_eq(fl_study_make(all, ok, s->plan, s->text, N, &s->o, s->pass, s->pool, NULL, NULL,
                                  NULL), FL_EINTR);
+  ck_assert_int_eq(left, -1);
+  if (_i == 0) ck_assert_double_eq(fl_team_work(s->r.team).flop, before.flop);
   ck_assert_uint_eq(fl_kv_pool_bytes(s->pool), 0);
   for (size_t i = 0; i < N; i++) ck_assert(!ok[i] && !all[i].tokens.data);
   lab_free(s);
@@ -435,7 +440,7 @@ Suite *suite_study(void) {
   tcase_add_test(core, different_conversations_ask_differently);
   tcase_add_test(core, every_attempt_is_in_the_log);
   tcase_add_test(errors, hopeless_conversations_are_skipped_and_counted);
-  tcase_add_test(errors, a_stop_leaves_nothing);
+  tcase_add_loop_test(errors, a_stop_leaves_nothing, 0, 3);
   tcase_add_test(errors, a_full_pool_is_an_error);
   tcase_add_test(errors, lack_of_memory_leaves_nothing);
   tcase_add_test(errors, senseless_options_are_refused);

@@ -191,9 +191,15 @@ static int keep(maker *m, const fl_buf *lines, size_t tried, size_t written, fl_
   return rc;
 }
 
+static bool stopped(void *ctx) {
+  (void)ctx;
+  return signals_stop();
+}
+
 static int make_batch(maker *m, size_t n, fl_err *err) {
   const size_t first = m->done.tried;
   fl_study_options o = fl_train_study(&m->args->train);
+  o.cancelled = stopped; /* the batch is made again by who goes on */
   o.seeds = m->seeds.v;
   o.n_seeds = m->seeds.n;
   fl_conv convs[MAX_BATCH] = { 0 };
@@ -258,6 +264,7 @@ static int make_all(maker *m, fl_err *err) {
 /* --out as far as it goes: the whole study, or at a signal what there is. */
 static int finish(maker *m, int rc, fl_err *err) {
   const char *out = m->args->out;
+  if (rc == FL_EINTR) *err = (fl_err){ 0 }; /* what is left behind says more */
   if (rc == FL_OK || (rc == FL_EINTR && m->done.written > 0)) {
     int saved = fl_part_publish(m->part, err);
     if (saved != FL_OK) rc = saved;
@@ -265,6 +272,8 @@ static int finish(maker *m, int rc, fl_err *err) {
       fl_fail(err, rc, "%s: holds the %zu conversations made so far; the same command goes on from "
               "there", out, m->done.written);
   }
+  if (rc == FL_EINTR && m->done.written == 0)
+    fl_fail(err, rc, "stopped before the first conversations were done; %s is not written", out);
   if (rc != FL_OK && rc != FL_EINTR && m->done.tried > 0)
     fl_err_prefix(err, "%s.part keeps the %zu conversations made so far, and the same command goes "
                   "on from there", out, m->done.written);

@@ -39,6 +39,8 @@ int fl_teach_here(fl_target_room *room, const fl_ids *prompt, const fl_ids *answ
   if (rc == FL_OK) rc = fl_seq_new(&seq, pool, err);
   for (size_t at = 0; at < ids.len && rc == FL_OK; at += slice) {
     const size_t n = ids.len - at < slice ? ids.len - at : slice;
+    if (o->cancelled && o->cancelled(o->cancel_ctx)) rc = fl_fail(err, FL_EINTR, "stopped");
+    if (rc != FL_OK) break;
     const size_t before = first > at ? first - at : 0;
     const fl_span span = { .seq = seq, .tokens = ids.data + at, .n_rows = n,
                            .n_silent = before < n ? before : n };

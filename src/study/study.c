@@ -111,13 +111,30 @@ static const base *find_base(maker *mk, const fl_doc_text *doc, size_t first, si
   return &mk->base[mk->n_base++];
 }
 
+static bool is_cancelled(void *ctx) {
+  const maker *mk = ctx;
+  return mk->o->cancelled && mk->o->cancelled(mk->o->cancel_ctx);
+}
+
+/* A slice at a time: a chunk may take longer than who asked for a stop likes to wait. */
+static int prefill(maker *mk, fl_seq *seq, const fl_ids *ids) {
+  const size_t slice = fl_pass_max_rows(mk->pass);
+  int rc = FL_OK;
+  for (size_t at = 0; at < ids->len && rc == FL_OK; at += slice) {
+    const size_t n = ids->len - at < slice ? ids->len - at : slice;
+    if (is_cancelled(mk)) return fl_fail(mk->err, FL_EINTR, "stopped");
+    rc = fl_pass_prefill(mk->pass, seq, ids->data + at, n, NULL, mk->err);
+  }
+  return rc;
+}
+
 static int run_base(maker *mk, base *b) {
   const size_t from = b->first > 0 ? b->doc->token_end[b->first - 1] : 0;
   const size_t to = b->end > 0 ? b->doc->token_end[b->end - 1] : 0;
   fl_ids ids = { 0 };
   int rc = fl_wrapped_system(&ids, mk->model, b->doc->text + from, to - from, 0, mk->err);
   if (rc == FL_OK) rc = fl_seq_new(&b->seq, mk->pool, mk->err);
-  if (rc == FL_OK) rc = fl_pass_prefill(mk->pass, b->seq, ids.data, ids.len, NULL, mk->err);
+  if (rc == FL_OK) rc = prefill(mk, b->seq, &ids);
   mk->stats.prefill_tokens += ids.len;
   fl_ids_release(&ids);
   return rc;
@@ -215,11 +232,6 @@ static void keep_teacher_row(void *ctx, size_t i, size_t index, const float *log
   (void)token;
   fl_target_room_add(&mk->live[i]->room, fl_model_kernels(mk->model), logits,
                      fl_model_hparams(mk->model)->n_vocab, mk->o->top_mass);
-}
-
-static bool is_cancelled(void *ctx) {
-  const maker *mk = ctx;
-  return mk->o->cancelled && mk->o->cancelled(mk->o->cancel_ctx);
 }
 
 static int run_streams(maker *mk, bool teacher) {

@@ -28,8 +28,8 @@ typedef struct fl_study_options {
   const struct fl_seed_kind *seeds; /* NULL: fl_seed_kinds */
   size_t n_seeds;
   uint64_t seed;
-  bool (*cancelled)(void *ctx); /* polled once a decoded token; true ends the call with FL_EINTR.
-                                   May be NULL */
+  bool (*cancelled)(void *ctx); /* polled before every pass of the model; true ends the call with
+                                   FL_EINTR. May be NULL */
   void *cancel_ctx;
 } fl_study_options;
 

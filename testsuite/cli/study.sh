@@ -41,6 +41,19 @@ stop() {
   got=$?
   checks=$((checks + 1))
 }
+# In the first batch, which is all that is asked for: it is not waited for, and leaves nothing.
+# shellcheck disable=SC2086
+"$FLOTILLA" study -m "$model" -d "$docs" --count 32 --batch 32 $small --turns 8 -o "$work/never.jsonl" \
+  >"$out" 2>"$err" </dev/null &
+pid=$!
+until [ -s "$work/never.jsonl.part" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+kill -s TERM $pid
+wait $pid
+got=$?
+checks=$((checks + 2))
+[ $got -eq 130 ] || fail "a study that was stopped in its first batch gave $got: $(head -c 600 "$err")"
+says "$err" 'stopped before the first conversations were done' && one_sentence
+[ -e "$work/never.jsonl" ] || [ -e "$work/never.jsonl.part" ] && fail 'nothing was made, and a file stays'
 stop TERM
 [ $got -eq 130 ] || fail "a stopped study gave $got: $(head -c 600 "$err")"
 says "$err" 'long.jsonl: holds the [0-9]+ conversations made so far' && one_sentence
