@@ -4,6 +4,7 @@
 Suite *suite_buf(void);
 Suite *suite_err(void);
 Suite *suite_events(void);
+Suite *suite_events_file(void);
 Suite *suite_fs(void);
 Suite *suite_hash(void);
 Suite *suite_json(void);
@@ -17,6 +18,7 @@ Suite *suite_wait(void);
 int main(void) {
   static suite_fn *const suites[] = {suite_mem, suite_err,  suite_buf,   suite_utf8,
                                      suite_units, suite_rng, suite_hash, suite_json,
-                                     suite_sort,  suite_fs,  suite_wait,  suite_events};
+                                     suite_sort,  suite_fs,  suite_wait,  suite_events,
+                                     suite_events_file};
   return suite_main(suites, sizeof suites / sizeof *suites);
 }
