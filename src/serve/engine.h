@@ -22,6 +22,9 @@
 #include "fleet/fleet.h"
 #include "text/chat.h"
 
+/* A disk, of the fleet or of spilled slots, that gives and takes nothing for longer hangs. */
+#define FL_DISK_PATIENCE_S 2.0
+
 typedef struct fl_engine fl_engine;
 typedef struct fl_job fl_job;
 

@@ -14,7 +14,6 @@
 #include "serve/engine_state.h"
 
 enum { LOADS = 8 }; /* of one job: each shows that a trainer has committed meanwhile */
-static const double patience_s = 2; /* with a disk, before those who wait for it are counted */
 
 static void drop(fl_engine *e) {
   fl_load *l = &e->load;
@@ -140,7 +139,7 @@ void fl_engine_looked(fl_engine *e, int rc, const fl_err *err) {
 }
 
 bool fl_engine_disk_stands(const fl_engine *e) {
-  const double now = fl_now_s();
-  return (e->load.supply != NULL && !e->load.there && now - e->load.began > patience_s) ||
-         (e->look.done < e->look.asked && now - e->look.began > patience_s);
+  const double since = fl_now_s() - FL_DISK_PATIENCE_S;
+  return (e->load.supply != NULL && !e->load.there && e->load.began < since) ||
+         (e->look.done < e->look.asked && e->look.began < since);
 }

@@ -8,9 +8,9 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/wait.h"
+#include "serve/engine.h"
 
-static const double patience_s = 2; /* with a disk that takes or gives not one block */
-enum { LOOKS = 20 };                /* in that time, by those who wait */
+enum { LOOKS = 20 }; /* in FL_DISK_PATIENCE_S, by those who wait */
 
 struct fl_spill_disk {
   char *dir;
@@ -206,7 +206,7 @@ void fl_spill_disk_hooks(fl_spill_disk *d, const fl_spill_hooks *h) {
 
 /* Under mu. */
 static bool stands(const fl_spill_disk *d) {
-  return d->busy && fl_now_s() - d->moved > patience_s;
+  return d->busy && fl_now_s() - d->moved > FL_DISK_PATIENCE_S;
 }
 
 /* Counts looks and not seconds alone: a process that was stopped for a while blames no disk. */
@@ -214,7 +214,7 @@ bool fl_spill_disk_wait(fl_spill_disk *d) {
   pthread_mutex_lock(&d->mu);
   uint64_t seen = d->moves;
   for (int looks = stands(d) ? LOOKS - 1 : 0; has_work(d) && looks < LOOKS; looks++) {
-    (void)fl_cond_wait(&d->done, &d->mu, fl_now_s() + patience_s / LOOKS);
+    (void)fl_cond_wait(&d->done, &d->mu, fl_now_s() + FL_DISK_PATIENCE_S / LOOKS);
     if (d->moves == seen) continue;
     seen = d->moves;
     looks = -1;
