@@ -109,7 +109,7 @@ static const struct shape {
 } shapes[] = {
   { 1, 1, 1 }, { 1, 37, 300 }, { 2, 200, 64 }, { 3, 16, 256 }, { 4, 129, 513 }, { 5, 48, 31 },
   { 6, 96, 96 }, { 7, 33, 520 }, { 8, 17, 1024 }, { 9, 64, 257 }, { 25, 70, 768 },
-  { 200, 40, 100 }, { 13, 600, 33 }, { 3, 20, 4500 }, { 11, 35, 4400 },
+  { 200, 40, 100 }, { 390, 52, 70 }, { 13, 600, 33 }, { 3, 20, 4500 }, { 11, 35, 4400 },
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -181,6 +181,7 @@ START_TEST(every_type_has_the_twins_bits) {
       check_backward(&a, team, m, fused, m % 2 == 0, &r);
     }
     check_forward(&a, team, 20, fused, &r);
+    check_forward(&a, team, 140, fused, &r); /* more than one call of the route of few rows */
     matrix_release(&a);
   }
   fl_team_free(team);
@@ -381,7 +382,7 @@ static struct fl_kernels with_foreign(const fl_kernels *k, const struct foreign 
                         .packmr = turned ? f->packnr : f->packmr,
                         .packnr = turned ? f->packmr : f->packnr, .transposed = turned,
                         .arch = "foreign" };
-  other.few_rows_exact = fl_matmul_probe_run(&other);
+  fl_matmul_choose(&other);
   return other;
 }
 

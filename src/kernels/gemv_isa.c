@@ -18,6 +18,9 @@ enum { NARROW = VF == 4 ? 8 : 16, WIDE = 2 * NARROW };
 
 static bool fits(size_t nr) { return nr == NARROW || nr == WIDE; }
 
+/* BLIS's kernels for AVX-512 have wide panels; a narrow one is made for AVX2. */
+static bool is_faster(size_t nr) { return VF == 16 && nr == NARROW; }
+
 /* --- widening --------------------------------------------------------------------------------- */
 
 /* kind and G (vectors in a panel's width) are constants wherever this is inlined. */
@@ -381,7 +384,7 @@ static void few_group(plan *pl, size_t p, size_t n, float *y, size_t ldy) {
 
 /* The same where the panels' last lanes are past the outputs asked for. */
 static void few_edge(plan *pl, size_t p, size_t n) {
-  float y[FL_FEW_ROWS * FL_FEW_LANES];
+  float y[FL_FEW_ROWS * WIDE]; /* of many rows one panel is in flight, of few FL_FEW_LANES a row */
   const fl_few *f = pl->f;
   const size_t width = n * f->w->nr, at = p * f->w->nr - f->out0;
   few_group(pl, p, n, y, width);
@@ -416,6 +419,7 @@ const struct fl_gemv_ops FL_ISA_TABLE(fl_gemv_ops) = {
   .widen = widen,
   .transpose = transpose,
   .few_fits = fits,
+  .few_is_faster = is_faster,
   .few_widened = few_widened,
   .few = few,
   .few_grain = CHAINS_WANTED / (NARROW / VF),

@@ -7,7 +7,7 @@
 #include "kernels/panel.h"
 
 enum {
-  FL_FEW_ROWS = 32,       /* the most rows of a call of `few` */
+  FL_FEW_ROWS = 128,      /* the most rows of a call of `few` */
   FL_FEW_LANES = 8 * 16,  /* outputs in flight at most */
   FL_FEW_BUF = FL_KC * FL_FEW_LANES
 };
@@ -30,7 +30,10 @@ struct fl_gemv_ops {
                     size_t n_cols);
   /* Whether `few` has a route for panels of this width. */
   bool (*few_fits)(size_t nr);
-  /* c [m, nr] (+)= x [m, k] . b, b [k][nr] as widened; nr fits, k <= FL_KC, m <= FL_FEW_ROWS. */
+  /* Whether it is faster than BLIS's micro-kernel of this width for any number of rows: the level
+   * has longer vectors than that kernel uses. */
+  bool (*few_is_faster)(size_t nr);
+  /* c [m, nr] (+)= x [m, k] . b, b [k][nr] as widened; nr fits, k <= FL_KC. */
   void (*few_widened)(size_t m, size_t k, const float *x, size_t ldx, const float *b, size_t nr,
                       float *c, size_t ldc, bool add);
   /* Outputs of panels [p0, p1). buf: FL_FEW_BUF floats. */

@@ -66,7 +66,7 @@ static void ask_machine(void) {
   for (size_t i = 0; i < n_levels; i++) {
     struct fl_kernels *k = &levels[i];
     fl_ukr_query(&k->ukr);
-    k->few_rows_exact = fl_matmul_probe_run(k);
+    fl_matmul_choose(k);
     snprintf(k->name, sizeof k->name, "%s+blis:%s %zux%zu", k->isa, k->ukr.arch, k->ukr.mr,
              k->ukr.nr);
   }

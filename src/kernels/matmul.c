@@ -30,7 +30,10 @@ static fl_nest forward_nest(const fl_panels *w) {
                     .unit_tiles = 1, .along_k = true };
 }
 
-enum { FEW_MOST = 32 }; /* panels that a thread takes at a time */
+enum {
+  FEW_MOST = 32,  /* panels that a thread takes at a time */
+  FEW_LIMIT = 32  /* rows up to which the route of few rows is the faster one everywhere */
+};
 
 typedef struct few_job {
   fl_few f;
@@ -47,16 +50,35 @@ static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
     ops->few(&job->f, job->p0 + first, job->p0 + end, job->buf + rank * (size_t)FL_FEW_BUF);
 }
 
+/* The rows of one call of many: evenly cut, in whole passes of AVX-512's kernel. So few that their
+ * part of x stays in the second-level cache while all panels go by. */
+static size_t few_rows(size_t m) {
+  enum { PASS = 8 };
+  const size_t calls = (m + FL_FEW_ROWS - 1) / FL_FEW_ROWS, rows = (m + calls - 1) / calls;
+  return (rows + PASS - 1) / PASS * PASS;
+}
+
+static void few_run(const fl_few *all, fl_team *team, void *scratch) {
+  const size_t rows = few_rows(all->m), nr = all->w->nr;
+  for (size_t r = 0; r < all->m; r += rows) {
+    few_job job = { .f = *all, .p0 = all->out0 / nr, .p1 = (all->out0 + all->n + nr - 1) / nr,
+                    .buf = scratch };
+    job.f.x += r * all->ldx;
+    job.f.y += r * all->ldy;
+    job.f.m = all->m - r < rows ? all->m - r : rows;
+    fl_team_run(team, few_rank, &job);
+  }
+}
+
 void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, const float *x,
                     size_t ldx, size_t m, size_t out0, size_t n, void *scratch) {
   if (m == 0 || n == 0) return;
   fl_nest_count(w, team, m, n);
   team = fl_team_for(team, m, n, w->n_in);
-  if (m <= FL_FEW_ROWS && w->kern->few_rows_exact) {
-    few_job job = { .f = { .w = w, .x = x, .ldx = ldx, .m = m, .y = y, .ldy = ldy, .out0 = out0,
-                           .n = n },
-                    .p0 = out0 / w->nr, .p1 = (out0 + n + w->nr - 1) / w->nr, .buf = scratch };
-    fl_team_run(team, few_rank, &job);
+  if (w->kern->few_for_all || (m <= FEW_LIMIT && w->kern->few_rows_exact)) {
+    const fl_few few = { .w = w, .x = x, .ldx = ldx, .m = m, .y = y, .ldy = ldy, .out0 = out0,
+                         .n = n };
+    few_run(&few, team, scratch);
     return;
   }
   fl_nest nest = forward_nest(w);
@@ -78,7 +100,7 @@ void fl_matmul(const fl_panels *w, fl_team *team, float *y, size_t ldy, const fl
 size_t fl_matmul_scratch(const fl_panels *w, const fl_team *team, size_t m) {
   unsigned n_threads = fl_team_size(team);
   fl_nest forward = forward_nest(w), backward = fl_matmul_dx_nest(w);
-  size_t f = fl_nest_scratch(&forward, n_threads, m);
+  size_t f = w->kern->few_for_all ? 0 : fl_nest_scratch(&forward, n_threads, m);
   size_t b = fl_nest_scratch(&backward, n_threads, m);
   size_t few = n_threads * (size_t)FL_FEW_BUF * sizeof(float);
   if (f < b) f = b;
@@ -87,7 +109,7 @@ size_t fl_matmul_scratch(const fl_panels *w, const fl_team *team, size_t m) {
 
 /* --- the probe -------------------------------------------------------------------------------- */
 
-enum { PROBE_K = FL_KC + 37, PROBE_LANES = 64 };
+enum { PROBE_K = FL_KC + 37, PROBE_LANES = 64, PROBE_ROWS = 32 };
 
 /* Values of mixed sign and size whose sums round at every step. */
 static float probe_value(uint32_t *state) {
@@ -97,7 +119,7 @@ static float probe_value(uint32_t *state) {
 
 /* Whether m rows of `few` over k inputs have the micro-kernel's bits, in each row of its tile. */
 static bool probe_rows(const fl_panels *w, const float *x, size_t m) {
-  float few[FL_FEW_ROWS * PROBE_LANES], many[PROBE_LANES * FL_FEW_ROWS];
+  float few[PROBE_ROWS * PROBE_LANES], many[PROBE_ROWS * PROBE_LANES];
   const size_t nr = w->nr;
   fl_few f = { .w = w, .x = x, .ldx = PROBE_K, .m = m, .y = few, .ldy = nr, .n = nr };
   w->kern->gemv->few(&f, 0, 1, NULL);
@@ -115,12 +137,12 @@ static bool probe_rows(const fl_panels *w, const float *x, size_t m) {
   return memcmp(few, many, m * nr * sizeof *few) == 0;
 }
 
-bool fl_matmul_probe_run(const fl_kernels *kern) {
+static bool probe(const fl_kernels *kern) {
   const size_t nr = kern->ukr.nr;
   if (nr > PROBE_LANES || !kern->gemv->few_fits(nr)) return false;
-  float x[FL_FEW_ROWS * PROBE_K];
+  float x[PROBE_ROWS * PROBE_K];
   uint32_t state = 1;
-  for (size_t i = 0; i < FL_FEW_ROWS * PROBE_K; i++) x[i] = probe_value(&state);
+  for (size_t i = 0; i < PROBE_ROWS * PROBE_K; i++) x[i] = probe_value(&state);
   float *data = fl_aligned_calloc(PROBE_K * nr, sizeof *data);
   if (!data) return false;
   for (size_t i = 0; i < PROBE_K * nr; i++) data[i] = probe_value(&state);
@@ -129,10 +151,17 @@ bool fl_matmul_probe_run(const fl_kernels *kern) {
     fl_panels w = { .kern = kern, .form = fl_panel_form_of(FL_F32), .n_out = nr, .n_in = k,
                     .nr = nr, .n_panels = 1, .panel_bytes = k * nr * sizeof *data,
                     .data = (uint8_t *)data };
-    for (size_t m = 1; m <= FL_FEW_ROWS && same; m++) same = probe_rows(&w, x, m);
+    for (size_t m = 1; m <= PROBE_ROWS && same; m++) same = probe_rows(&w, x, m);
   }
   fl_free(data);
   return same;
+}
+
+void fl_matmul_choose(struct fl_kernels *kern) {
+  kern->few_for_all = false; /* or the probe would compare that route with itself */
+  kern->few_rows_exact = probe(kern);
+  kern->few_for_all = kern->few_rows_exact && kern->ukr.packnr == kern->ukr.nr &&
+                      kern->gemv->few_is_faster(kern->ukr.nr);
 }
 
 bool fl_matmul_probe(const fl_kernels *kern) { return kern->few_rows_exact; }

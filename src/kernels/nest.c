@@ -38,9 +38,10 @@ static size_t c_tile(const fl_ukr *u) { return u->mr * u->nr; }
 static size_t round_line(size_t floats) { return (floats + 15) / 16 * 16; }
 
 /* Rows that do not fill a tile, and a whole tile with them where that makes two passes of few rows
- * instead of two nearly empty tiles. */
+ * instead of two nearly empty tiles. All, where that route is the faster one. */
 static size_t rest_of(const fl_nest *nest, size_t rows) {
   const fl_kernels *k = nest->w->kern;
+  if (k->few_for_all) return rows;
   if (!k->few_rows_exact || k->ukr.packnr != k->ukr.nr) return 0;
   const size_t rest = rows % k->ukr.mr;
   return rest > 0 && rest <= k->ukr.mr / 2 && rows > k->ukr.mr ? rest + k->ukr.mr : rest;
@@ -55,13 +56,20 @@ static size_t chunk_rows(const fl_ukr *u, size_t m) {
 
 static size_t a_floats(const fl_nest *nest, size_t m) {
   const fl_ukr *u = &nest->w->kern->ukr;
+  if (nest->w->kern->few_for_all) return 0; /* read as they are */
   size_t k = nest->k_total < K_CHUNK ? nest->k_total : K_CHUNK;
   return tiles_of(u, chunk_rows(u, m)) * ((k + FL_KC - 1) / FL_KC) * a_tile(u);
 }
 
+/* A tile of C beside the matrix, or the rows of rest_of by its width. */
+static size_t beside_floats(const fl_kernels *k) {
+  return k->few_for_all ? (ROWS_CHUNK + k->ukr.mr) * k->ukr.nr : 2 * c_tile(&k->ukr);
+}
+
 static size_t thread_floats(const fl_nest *nest) {
-  const fl_ukr *u = &nest->w->kern->ukr;
-  return nest->unit_tiles * b_tile(u) + round_line(nest->tmp_floats) + round_line(2 * c_tile(u));
+  const fl_kernels *k = nest->w->kern;
+  return nest->unit_tiles * b_tile(&k->ukr) + round_line(nest->tmp_floats) +
+         round_line(beside_floats(k));
 }
 
 size_t fl_nest_scratch(const fl_nest *nest, unsigned n_threads, size_t m) {

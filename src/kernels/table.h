@@ -36,11 +36,12 @@ struct fl_kernels {
   const struct fl_loss_ops *loss;
   fl_ukr ukr;          /* BLIS's micro-kernel */
   bool few_rows_exact; /* the few-row route gives the micro-kernel's bits (fl_matmul_probe) */
+  bool few_for_all;    /* ...and is the faster one for any number of rows */
   char name[64];
 };
 
-/* Computes what few_rows_exact holds (matmul.c). */
-bool fl_matmul_probe_run(const fl_kernels *kern);
+/* Sets few_rows_exact and few_for_all by what `ukr` and `gemv` are (matmul.c). */
+void fl_matmul_choose(struct fl_kernels *kern);
 
 /* The tables of every level, whichever of them this build has. */
 #define FL_ISA_DECLARE(level)                                        \
