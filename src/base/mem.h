@@ -18,7 +18,7 @@ void *fl_malloc(size_t n_bytes) __attribute__((malloc, warn_unused_result));
 void *fl_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
 void *fl_reallocarray(void *p, size_t n, size_t size) __attribute__((warn_unused_result));
 /* FL_ALIGN-aligned and zeroed; or not written at all, for the caller to write whole: large blocks
- * are in huge pages, and one that is written in part would hold more memory than what was written. */
+ * are in huge pages, and one that is written in part would hold more memory than was written. */
 void *fl_aligned_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
 void *fl_aligned_malloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
 char *fl_strdup(const char *s) __attribute__((malloc, warn_unused_result));
