@@ -5,100 +5,7 @@
  * widened weights. Every instruction-set level of the machine is tested. Adjoint and integer
  * identities guard against a twin that is wrong in the same way.
  */
-#include "kernels/matmul.h"
-
-#include "kernels/table.h"
-#include "kernels_util.h"
-
-/* A matrix of some type: the file's bytes, the values they stand for, and the panels. */
-typedef struct matrix {
-  void *raw;
-  float *wide; /* [n_out, n_in] */
-  fl_panels *w;
-  size_t n_out, n_in;
-} matrix;
-
-/* Offsets of the f16 scales in a block; the other bytes may hold anything. */
-static size_t scales_of(fl_dtype type, size_t at[2]) {
-  at[0] = type == FL_Q6_K ? 208 : 0;
-  at[1] = 2;
-  switch (type) {
-  case FL_Q4_1:
-  case FL_Q5_1:
-  case FL_Q4_K:
-  case FL_Q5_K: return 2;
-  default: return 1;
-  }
-}
-
-static void random_rows(const fl_dtype_traits *t, uint8_t *raw, size_t n_values, fl_rng *r) {
-  if (t->block == 1) {
-    float *x = normals(r, n_values);
-    if (t->type == FL_F32) memcpy(raw, x, n_values * sizeof *x);
-    else t->quantise(raw, x, n_values);
-    fl_free(x);
-    return;
-  }
-  size_t n_bytes = n_values / t->block * t->bytes, at[2], n = scales_of(t->type, at);
-  for (size_t i = 0; i < n_bytes; i++) raw[i] = (uint8_t)fl_rng_below(r, 256);
-  for (size_t b = 0; b < n_values / t->block; b++)
-    for (size_t i = 0; i < n; i++) {
-      uint16_t half = fl_f32_to_f16((float)fl_rng_normal(r) * 0.01f);
-      memcpy(raw + b * t->bytes + at[i], &half, sizeof half);
-    }
-}
-
-static matrix matrix_new(const fl_kernels *k, fl_team *team, fl_dtype type, size_t n_out,
-                         size_t n_in, fl_rng *r) {
-  const fl_dtype_traits *t = fl_dtype_get(type);
-  matrix a = { .n_out = n_out, .n_in = n_in };
-  size_t row = 0;
-  ck_assert(fl_dtype_row_bytes(t, n_in, &row));
-  uint8_t *raw = room(n_out, row);
-  a.raw = raw;
-  a.wide = room(n_out * n_in, sizeof *a.wide);
-  random_rows(t, raw, n_out * n_in, r);
-  t->dequantise(a.wide, raw, n_out * n_in);
-  /* In three parts where there are rows for it, as q, k and v are. */
-  size_t first = n_out / 3, second = n_out / 4;
-  const void *data[] = { raw, raw + first * row, raw + (first + second) * row };
-  size_t n[] = { first, second, n_out - first - second };
-  ck_assert_int_eq(fl_panels_pack(&a.w, k, team, type, data, n, 3, n_in, NULL), FL_OK);
-  ck_assert_uint_eq(fl_panels_n_out(a.w), n_out);
-  ck_assert_uint_eq(fl_panels_n_in(a.w), n_in);
-  ck_assert_int_eq(fl_panels_type(a.w), type);
-  return a;
-}
-
-static void matrix_release(matrix *a) {
-  fl_panels_free(a->w);
-  fl_free(a->wide);
-  fl_free(a->raw);
-}
-
-static void assert_same(const float *got, const float *want, size_t rows, size_t cols, size_t ld,
-                        const char *what) {
-  for (size_t r = 0; r < rows; r++)
-    for (size_t c = 0; c < cols; c++)
-      if (memcmp(got + r * ld + c, want + r * ld + c, sizeof *got) != 0)
-        ck_abort_msg("%s: [%zu, %zu] is %a, want %a", what, r, c, (double)got[r * ld + c],
-                     (double)want[r * ld + c]);
-}
-
-/* Whether the level's products are fused: what is left of a*a - round(a*a) is 0 when they are
- * not. */
-static bool is_fused(const fl_kernels *k) {
-  const float a = 1.0f + 0x1p-12f;
-  float w[2] = { 1.0f, a }, x[2] = { -(a * a), a }, y[1] = { 0 };
-  const void *data[] = { w };
-  fl_panels *p = NULL;
-  ck_assert_int_eq(fl_panels_pack(&p, k, NULL, FL_F32, data, (size_t[]){ 1 }, 1, 2, NULL), FL_OK);
-  void *scratch = room(1, fl_matmul_scratch(p, NULL, 1));
-  fl_matmul(p, NULL, y, 1, x, 2, 1, scratch);
-  fl_free(scratch);
-  fl_panels_free(p);
-  return y[0] != 0.0f;
-}
+#include "matmul_util.h"
 
 static const fl_dtype types[] = { FL_F32, FL_F16, FL_BF16, FL_Q8_0, FL_Q4_0, FL_Q4_1,
                                   FL_Q5_0, FL_Q5_1, FL_Q4_K, FL_Q5_K, FL_Q6_K };
@@ -112,38 +19,6 @@ static const struct shape {
   { 200, 40, 100 }, { 390, 52, 70 }, { 13, 600, 33 }, { 3, 20, 4500 }, { 11, 35, 4400 },
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
-
-/* y and its twin, each between guards of one row and with a stride wider than the matrix. */
-static void check_forward(const matrix *a, fl_team *team, size_t m, bool fused, fl_rng *r) {
-  size_t ldx = a->n_in + 3, ldy = a->n_out + 5;
-  float *x = normals(r, m * ldx), *y = normals(r, (m + 2) * ldy);
-  float *want = room((m + 2) * ldy, sizeof *want);
-  memcpy(want, y, (m + 2) * ldy * sizeof *y);
-  void *scratch = room(1, fl_matmul_scratch(a->w, team, m));
-  fl_matmul_ref(want + ldy, ldy, x, ldx, a->wide, m, a->n_out, a->n_in, fused);
-  fl_matmul(a->w, team, y + ldy, ldy, x, ldx, m, scratch);
-  assert_same(y, want, m + 2, ldy, ldy, "forward");
-  fl_free(scratch);
-  fl_free(want);
-  fl_free(y);
-  fl_free(x);
-}
-
-static void check_backward(const matrix *a, fl_team *team, size_t m, bool fused, bool add,
-                           fl_rng *r) {
-  size_t lddx = a->n_in + 7, lddy = a->n_out + 2;
-  float *dy = normals(r, m * lddy), *dx = normals(r, (m + 2) * lddx);
-  float *want = room((m + 2) * lddx, sizeof *want);
-  memcpy(want, dx, (m + 2) * lddx * sizeof *dx);
-  void *scratch = room(1, fl_matmul_scratch(a->w, team, m));
-  fl_matmul_dx_ref(want + lddx, lddx, dy, lddy, a->wide, m, a->n_out, a->n_in, add, fused);
-  fl_matmul_dx(a->w, team, dx + lddx, lddx, dy, lddy, m, add, scratch);
-  assert_same(dx, want, m + 2, lddx, lddx, "backward");
-  fl_free(scratch);
-  fl_free(want);
-  fl_free(dx);
-  fl_free(dy);
-}
 
 START_TEST(f32_has_the_twins_bits) {
   const fl_kernels *k = level(_i / N_SHAPES);
@@ -329,98 +204,6 @@ START_TEST(backward_is_adjoint) {
 }
 END_TEST
 
-/* --- micro-kernels of other machines ---------------------------------------------------------- */
-
-/* BLIS picks its kernel for the machine, so the suite would only ever see one. These stand in for
- * the others: same signature, plain C, other shapes. */
-
-enum { FUSED = 1, COLUMNS = 2 }; /* COLUMNS: the kernel prefers columns, its MR is the long side */
-
-static const struct foreign {
-  size_t mr, nr, packmr, packnr; /* as BLIS gives them */
-  int flags;
-} foreign[] = {
-  { 6, 16, 6, 16, FUSED }, { 6, 16, 6, 16, 0 },            { 4, 8, 4, 8, 0 },
-  { 8, 8, 8, 8, FUSED },   { 32, 12, 32, 12, FUSED | COLUMNS }, { 8, 12, 8, 12, FUSED },
-  { 3, 16, 4, 20, FUSED }, { 16, 3, 16, 3, COLUMNS },      { 24, 16, 24, 16, FUSED | COLUMNS },
-  { 5, 5, 5, 5, FUSED },
-};
-enum { N_FOREIGN = sizeof foreign / sizeof *foreign };
-
-static void foreign_tile(const struct foreign *f, long k, const float *a, const float *b,
-                         float beta, float *c, long rs, long cs) {
-  for (size_t i = 0; i < f->mr; i++)
-    for (size_t j = 0; j < f->nr; j++) {
-      float acc = 0.0f;
-      for (size_t p = 0; p < (size_t)k; p++) {
-        float x = a[p * f->packmr + i], w = b[p * f->packnr + j];
-        acc = f->flags & FUSED ? fmaf(x, w, acc) : acc + x * w;
-      }
-      float *at = c + i * (size_t)rs + j * (size_t)cs;
-      *at = beta == 0.0f ? acc : *at + acc;
-    }
-}
-
-/* BLIS's signature; which of the kernels it is comes in the place of BLIS's context. */
-static void foreign_ukr(long m, long n, long k, const float *alpha, const float *a, const float *b,
-                        const float *beta, float *c, long rs, long cs, void *aux,
-                        const void *cntx) {
-  (void)aux;
-  const struct foreign *f = cntx;
-  ck_assert_int_eq(m, (long)f->mr);
-  ck_assert_int_eq(n, (long)f->nr);
-  ck_assert_int_ge(k, 1);
-  ck_assert_float_eq(*alpha, 1.0f);
-  foreign_tile(f, k, a, b, *beta, c, rs, cs);
-}
-
-static struct fl_kernels with_foreign(const fl_kernels *k, const struct foreign *f) {
-  struct fl_kernels other = *k;
-  bool turned = f->flags & COLUMNS;
-  other.ukr = (fl_ukr){ .fn = (void (*)(void))foreign_ukr, .cntx = f,
-                        .mr = turned ? f->nr : f->mr, .nr = turned ? f->mr : f->nr,
-                        .packmr = turned ? f->packnr : f->packmr,
-                        .packnr = turned ? f->packmr : f->packnr, .transposed = turned,
-                        .arch = "foreign" };
-  fl_matmul_choose(&other);
-  return other;
-}
-
-START_TEST(foreign_kernels) {
-  const fl_kernels *machine = level(_i / N_FOREIGN);
-  if (!machine) return;
-  const struct foreign *f = &foreign[_i % N_FOREIGN];
-  const struct fl_kernels k = with_foreign(machine, f);
-  fl_rng r = stream((uint32_t)_i);
-  fl_team *team = NULL;
-  ck_assert_int_eq(fl_team_new(&team, 2, NULL), FL_OK);
-  const fl_dtype some[] = { FL_F32, FL_F16, FL_Q8_0, FL_Q5_0, FL_Q6_K };
-  for (size_t t = 0; t < 5; t++) {
-    matrix a = matrix_new(&k, team, some[t], 267, some[t] == FL_Q6_K ? 512 : 288, &r);
-    for (size_t m = 1; m < 18; m = m * 2 + 1) {
-      check_forward(&a, team, m, f->flags & FUSED, &r);
-      check_backward(&a, team, m, f->flags & FUSED, true, &r);
-    }
-    matrix_release(&a);
-  }
-  fl_team_free(team);
-}
-END_TEST
-
-/* The few-row route is taken where it has the kernel's bits, and only there. */
-START_TEST(probe_tells) {
-  const fl_kernels *machine = level(_i);
-  if (!machine) return;
-  const bool level_fused = _i >= 2; /* ref and v2 are not */
-  const struct foreign *fused = &foreign[0], *plain = &foreign[1];
-  const struct fl_kernels a = with_foreign(machine, fused), b = with_foreign(machine, plain);
-  ck_assert(fl_matmul_probe(&a) == level_fused);
-  ck_assert(fl_matmul_probe(&b) == !level_fused);
-  const struct fl_kernels odd = with_foreign(machine, &foreign[N_FOREIGN - 1]);
-  ck_assert(!fl_matmul_probe(&odd));
-}
-END_TEST
-
 START_TEST(rows_come_back) {
   const fl_kernels *k = fl_kernels_select();
   fl_rng r = stream((uint32_t)_i);
@@ -529,8 +312,6 @@ Suite *suite_matmul(void) {
   tcase_add_loop_test(core, slices_have_the_wholes_bits, 0, N_ISAS);
   tcase_add_loop_test(core, integers_associate, 0, N_ISAS);
   tcase_add_loop_test(core, backward_is_adjoint, 0, N_ISAS);
-  tcase_add_loop_test(core, foreign_kernels, 0, N_ISAS * N_FOREIGN);
-  tcase_add_loop_test(core, probe_tells, 0, N_ISAS);
   tcase_add_loop_test(core, rows_come_back, 0, N_TYPES);
   tcase_add_test(core, machine_is_named);
   tcase_add_test(core, work_is_counted);

@@ -7,7 +7,8 @@
  * For every output the arithmetic is: within a k-block a chain acc = fma(x, w, acc) from 0 in
  * ascending k; y = block_0, then y = y + block_1, ... This is what BLIS's micro-kernel computes
  * for beta = 0 and 1; the few-row route computes the same by hand. fl_matmul_probe() checks that
- * they agree to the bit on this machine; where they did not, the few-row route is not used.
+ * they agree to the bit on this machine; where they did not, the few-row route is not used. Where
+ * the machine has AVX-512 and BLIS's kernel is one for AVX2, it takes any number of rows.
  */
 #ifndef FL_KERNELS_MATMUL_H
 #define FL_KERNELS_MATMUL_H
