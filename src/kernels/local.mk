@@ -53,6 +53,15 @@ KERNELS_LIBS = src/libflkernels.a $(kernels_isa_libs) $(BLIS_LIBS) $(FORMATS_LIB
 noinst_PROGRAMS += bench/bench_matmul
 bench_bench_matmul_SOURCES = bench/bench_matmul.c
 bench_bench_matmul_LDADD = $(KERNELS_LIBS) $(BASE_LIBS)
-EXTRA_DIST += bench/README bench/results/epyc-zen3-1-thread.json \
-	bench/results/epyc-zen3-1-thread-f16.json bench/results/epyc-zen3-1-thread-q8_0.json \
-	bench/results/epyc-zen3-2-threads.json
+EXTRA_DIST += bench/README \
+	bench/results/epyc-zen3-1-thread-f16.json \
+	bench/results/epyc-zen3-1-thread-q8_0.json \
+	bench/results/epyc-zen3-1-thread.json \
+	bench/results/epyc-zen3-2-threads-f16.json \
+	bench/results/epyc-zen3-2-threads-products.json \
+	bench/results/epyc-zen3-2-threads-q8_0.json \
+	bench/results/epyc-zen3-2-threads.json \
+	bench/results/epyc-zen4-2-threads-f16.json \
+	bench/results/epyc-zen4-2-threads-products.json \
+	bench/results/epyc-zen4-2-threads-q8_0.json \
+	bench/results/epyc-zen4-2-threads-training.json
