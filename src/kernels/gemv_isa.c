@@ -248,7 +248,7 @@ FL_VEC void few_block(fl_panel_kind kind, size_t R, size_t P, size_t G, const bl
     }
 }
 
-enum { CHAINS_WANTED = 8 };
+enum { CHAINS_WANTED = 8, SIDE_BY_SIDE = 3 /* rows up to which several panels are in flight */ };
 
 /* Panels in flight for R rows of one pass: as many chains as hide a multiply-add's latency and no
  * more than there are registers for. A rest of fewer panels goes one by one. */
@@ -256,7 +256,7 @@ FL_VEC size_t panels_in_flight(fl_panel_kind kind, size_t R, size_t G) {
   /* Taking bits apart takes time too, and scales take registers, of which AVX-512 has enough. */
   const size_t chains = kind >= FL_PANEL_I8 && VF < 16 ? CHAINS_WANTED / 2 : CHAINS_WANTED;
   size_t p = chains / (R * G);
-  return R > 3 || p == 0 ? 1 : p;
+  return R > SIDE_BY_SIDE || p == 0 ? 1 : p;
 }
 
 /* Rows of one pass over a k-block; more rows go over it again, from the first-level cache. AVX-512
@@ -403,6 +403,11 @@ static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
   }
 }
 
+/* What a lone row has in flight: whole groups for two and three rows as well. */
+static size_t few_grain(size_t m) {
+  return m > SIDE_BY_SIDE ? 1 : CHAINS_WANTED / (NARROW / VF);
+}
+
 static void few_widened(size_t m, size_t k, const float *x, size_t ldx, const float *b, size_t nr,
                         float *c, size_t ldc, bool add) {
   block one = { .form = fl_panel_form_of(FL_F32), .P = 1, .G = nr / VF, .panel = (const uint8_t *)b,
@@ -422,5 +427,5 @@ const struct fl_gemv_ops FL_ISA_TABLE(fl_gemv_ops) = {
   .few_is_faster = is_faster,
   .few_widened = few_widened,
   .few = few,
-  .few_grain = CHAINS_WANTED / (NARROW / VF),
+  .few_grain = few_grain,
 };

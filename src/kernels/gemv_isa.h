@@ -38,7 +38,8 @@ struct fl_gemv_ops {
                       float *c, size_t ldc, bool add);
   /* Outputs of panels [p0, p1). buf: FL_FEW_BUF floats. */
   void (*few)(const fl_few *f, size_t p0, size_t p1, float *buf);
-  size_t few_grain; /* panels that one row has in flight: `few` is slower with fewer */
+  /* Panels of a call with m rows: `few` has as many in flight and is slower with fewer. */
+  size_t (*few_grain)(size_t m);
 };
 
 #endif

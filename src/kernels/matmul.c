@@ -32,8 +32,7 @@ static fl_nest forward_nest(const fl_panels *w) {
 
 enum {
   FEW_MOST = 32,  /* panels that a thread takes at a time */
-  FEW_LIMIT = 32, /* rows up to which the route of few rows is the faster one everywhere */
-  FEW_SIDE_BY_SIDE = 3 /* rows up to which several panels are in flight */
+  FEW_LIMIT = 32  /* rows up to which the route of few rows is the faster one everywhere */
 };
 
 typedef struct few_job {
@@ -46,7 +45,7 @@ typedef struct few_job {
 static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
   few_job *job = ctx;
   const struct fl_gemv_ops *ops = job->f.w->kern->gemv;
-  const size_t grain = job->f.m <= FEW_SIDE_BY_SIDE ? ops->few_grain : 1;
+  const size_t grain = ops->few_grain(job->f.m);
   size_t first, end;
   while (fl_take(&job->next, job->p1 - job->p0, grain, FEW_MOST, n_ranks, &first, &end))
     ops->few(&job->f, job->p0 + first, job->p0 + end, job->buf + rank * (size_t)FL_FEW_BUF);
