@@ -26,6 +26,7 @@ enum {
   CACHED_FLOATS = ROWS_CHUNK * FL_KC, /* 324 KiB */
   UNITS_MOST = 8,           /* that a thread takes at a time: C's part of them stays in cache too */
   K_CHUNK = 16 * FL_KC,
+  REST_ROWS = 64,           /* that take the route of few rows in one piece */
   SMALL_PRODUCT = 1 << 16   /* multiply-adds, some microseconds of work */
 };
 
@@ -61,15 +62,12 @@ static size_t a_floats(const fl_nest *nest, size_t m) {
   return tiles_of(u, chunk_rows(u, m)) * ((k + FL_KC - 1) / FL_KC) * a_tile(u);
 }
 
-/* A tile of C beside the matrix, or the rows of rest_of by its width. */
-static size_t beside_floats(const fl_kernels *k) {
-  return k->few_for_all ? (ROWS_CHUNK + k->ukr.mr) * k->ukr.nr : 2 * c_tile(&k->ukr);
-}
-
+/* Beside the matrix there is room for a tile of C, and for a piece of the rest by its width. */
 static size_t thread_floats(const fl_nest *nest) {
-  const fl_kernels *k = nest->w->kern;
-  return nest->unit_tiles * b_tile(&k->ukr) + round_line(nest->tmp_floats) +
-         round_line(beside_floats(k));
+  const fl_ukr *u = &nest->w->kern->ukr;
+  const size_t tile = c_tile(u), piece = REST_ROWS * u->nr;
+  return nest->unit_tiles * b_tile(u) + round_line(nest->tmp_floats) +
+         round_line(tile > piece ? tile : piece);
 }
 
 size_t fl_nest_scratch(const fl_nest *nest, unsigned n_threads, size_t m) {
@@ -108,7 +106,7 @@ typedef struct run {
   atomic_size_t next; /* unit that nobody has taken */
 } run;
 
-/* Rows and inputs of a chunk, and the tiles of the rows: whole ones, and one of the `rest` rows. */
+/* Rows and inputs of a chunk, and the tiles of the rows: whole ones, and pieces of the `rest`. */
 typedef struct chunk {
   size_t row0, rows, k0, len;
   size_t whole, rest;
@@ -119,6 +117,13 @@ static chunk chunk_of(const fl_nest *nest, size_t row0, size_t rows, size_t k0) 
   const size_t left = nest->k_total - k0, rest = rest_of(nest, rows);
   return (chunk){ .row0 = row0, .rows = rows, .k0 = k0, .len = left < K_CHUNK ? left : K_CHUNK,
                   .whole = tiles_of(u, rows - rest), .rest = rest };
+}
+
+static size_t tiles_in(const chunk *c) { return c->whole + (c->rest + REST_ROWS - 1) / REST_ROWS; }
+
+/* A tile's first row, of the chunk's. */
+static size_t row_of(const chunk *c, const fl_ukr *u, size_t t) {
+  return t < c->whole ? t * u->mr : c->whole * u->mr + (t - c->whole) * REST_ROWS;
 }
 
 /* What one rank computes at a time. */
@@ -207,15 +212,14 @@ static void unit_block(const run *r, const chunk *c, const share *s, size_t unit
     const size_t col = (unit * nest->unit_tiles + j) * u->nr;
     if (col >= nest->n) break;
     for (size_t t = s->tile0; t < s->tile1; t++) {
-      const size_t row = t * u->mr, cols = nest->n - col;
+      const size_t row = row_of(c, u, t), rows = c->rows - row, cols = nest->n - col;
       float *to = nest->c + (c->row0 + row) * nest->ldc + col;
       nest->ahead(nest, next.unit, next.k0, j * n_tiles + t - s->tile0, nest->unit_tiles * n_tiles);
       if (t < c->whole)
-        tile(u, len, a + t * a_tile(u), b + j * b_tile(u), to, nest->ldc, c->rows - row, cols, add,
-             beside);
+        tile(u, len, a + t * a_tile(u), b + j * b_tile(u), to, nest->ldc, rows, cols, add, beside);
       else
-        rest_rows(nest, c->rest, len, x + row * nest->lda, b + j * b_tile(u), to, cols, add,
-                  beside);
+        rest_rows(nest, rows < REST_ROWS ? rows : REST_ROWS, len, x + row * nest->lda,
+                  b + j * b_tile(u), to, cols, add, beside);
     }
   }
 }
@@ -245,13 +249,12 @@ static void run_share(const run *r, const chunk *c, const share *s, float *space
 }
 
 static void run_chunk(run *r, const chunk *c, unsigned rank, unsigned n_ranks, float *space) {
-  const size_t tiles = c->whole + (c->rest > 0);
   if (r->n_units < n_ranks) {
-    const share s = share_of(r, tiles, rank, n_ranks);
+    const share s = share_of(r, tiles_in(c), rank, n_ranks);
     run_share(r, c, &s, space);
     return;
   }
-  share s = { .tile1 = tiles };
+  share s = { .tile1 = tiles_in(c) };
   while (fl_take(&r->next, r->n_units, 1, UNITS_MOST, n_ranks, &s.unit0, &s.unit1))
     run_share(r, c, &s, space);
 }
