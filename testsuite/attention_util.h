@@ -14,13 +14,13 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-  { 1, 1, 8, 1, 1, 0, 0 },        { 2, 2, 8, 32, 32, 0, 0 },      { 4, 1, 16, 33, 33, 0, 0 },
-  { 4, 2, 16, 70, 41, 0, 20 },    { 3, 1, 32, 65, 20, 0, 0 },     { 4, 2, 64, 100, 37, 31, 0 },
-  { 4, 4, 64, 200, 9, 32, 0 },    { 2, 1, 64, 131, 130, 33, 0 },  { 4, 2, 80, 97, 50, 0, 50 },
-  { 4, 1, 128, 150, 60, 0, 0 },   { 8, 4, 128, 64, 3, 1, 0 },     { 6, 2, 40, 161, 70, 64, 0 },
-  { 2, 1, 24, 90, 90, 5, 10 },    { 4, 1, 256, 80, 40, 40, 0 },   { 2, 1, 512, 50, 20, 0, 0 },
-  { 50, 1, 8, 40, 3, 0, 0 },      { 12, 4, 56, 260, 11, 1000, 0 },
-  { 50, 1, 8, 70, 40, 33, 0 },      { 8, 1, 16, 150, 130, 0, 0 }
+  { 1, 1, 8, 1, 1, 0, 0 },      { 2, 2, 8, 32, 32, 0, 0 },       { 4, 1, 16, 33, 33, 0, 0 },
+  { 4, 2, 16, 70, 41, 0, 20 },  { 3, 1, 32, 65, 20, 0, 0 },      { 4, 2, 64, 100, 37, 31, 0 },
+  { 4, 4, 64, 200, 9, 32, 0 },  { 2, 1, 64, 131, 130, 33, 0 },   { 4, 2, 80, 97, 50, 0, 50 },
+  { 4, 1, 128, 150, 60, 0, 0 }, { 8, 4, 128, 64, 3, 1, 0 },      { 6, 2, 40, 161, 70, 64, 0 },
+  { 2, 1, 24, 90, 90, 5, 10 },  { 4, 1, 256, 80, 40, 40, 0 },    { 2, 1, 512, 50, 20, 0, 0 },
+  { 50, 1, 8, 40, 3, 0, 0 },    { 12, 4, 56, 260, 11, 1000, 0 }, { 50, 1, 8, 70, 40, 33, 0 },
+  { 8, 1, 16, 150, 130, 0, 0 }
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -59,8 +59,12 @@ static inline void make_seq(const fl_kernels *k, seq *x, shape s, uint32_t which
   fl_rng r = stream(which);
   memset(x, 0, sizeof *x);
   x->s = s;
-  x->a = (fl_attn){ .n_heads = s.heads, .kv_heads = s.kv, .head_dim = s.hd,
-                    .scale = 1.0f / sqrtf((float)s.hd), .softcap = s.softcap, .window = s.window };
+  x->a = (fl_attn){ .n_heads = s.heads,
+                    .kv_heads = s.kv,
+                    .head_dim = s.hd,
+                    .scale = 1.0f / sqrtf((float)s.hd),
+                    .softcap = s.softcap,
+                    .window = s.window };
   x->ld = s.heads * s.hd + PAD;
   x->key = normals(&r, s.n_rows * s.kv * s.hd);
   x->val = normals(&r, s.n_rows * s.kv * s.hd);
@@ -103,7 +107,7 @@ static inline bool same_result(const result *a, const result *b) {
 }
 
 static inline void call(const fl_kernels *k, fl_team *team, const seq *x, const fl_attn_span *spans,
-                 size_t n, float *out, const float *q, float *stat) {
+                        size_t n, float *out, const float *q, float *stat) {
   size_t bytes = fl_attention_scratch(&x->a, team);
   float *scratch = room(1, bytes);
   memset(scratch, 0xff, bytes); /* NaN: nothing is read before it is written */

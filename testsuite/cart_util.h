@@ -17,8 +17,9 @@ static inline fl_hparams *some_geometry(void) {
   hp->n_layers = 4;
   hp->n_ctx = 1000;
   for (size_t l = 0; l < 4; l++)
-    hp->layer[l] = (fl_layer_hparams){ .n_heads = 4, .kv_heads = heads[l], .head_dim = dim[l],
-                                       .kv_from = l == 3 ? 2 : (int32_t)l };
+    hp->layer[l] = (fl_layer_hparams){
+      .n_heads = 4, .kv_heads = heads[l], .head_dim = dim[l], .kv_from = l == 3 ? 2 : (int32_t)l
+    };
   return hp;
 }
 

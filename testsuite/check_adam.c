@@ -4,7 +4,9 @@
 static const double lr = 1e-2;
 
 /* Kingma & Ba 2015, algorithm 1, word for word. */
-typedef struct textbook { double x, m, v; } textbook;
+typedef struct textbook {
+  double x, m, v;
+} textbook;
 
 static void textbook_step(textbook *t, double g, unsigned step) {
   t->m = 0.9 * t->m + 0.1 * g;

@@ -23,8 +23,12 @@ static void teardown(void) {
 static const char question[] = "What is the founding year of Calcove Bakery?";
 
 static fl_ask_options options(fl_arm arm, const size_t *docs, size_t n) {
-  return (fl_ask_options){ .arm = arm, .docs = docs, .n_docs = n, .max_new = 24,
-                           .sampling = FL_SAMPLING_GREEDY, .kv = FL_KV_F32 };
+  return (fl_ask_options){ .arm = arm,
+                           .docs = docs,
+                           .n_docs = n,
+                           .max_new = 24,
+                           .sampling = FL_SAMPLING_GREEDY,
+                           .kv = FL_KV_F32 };
 }
 
 static fl_reply ask(const char *text, const fl_ask_options *o) {
@@ -86,7 +90,10 @@ START_TEST(the_text_arm_reads_the_best_pieces) {
 }
 END_TEST
 
-struct pieces { fl_buf text; size_t calls, stop_after; };
+struct pieces {
+  fl_buf text;
+  size_t calls, stop_after;
+};
 
 static bool collect(void *ctx, const char *piece, size_t len) {
   struct pieces *p = ctx;
@@ -147,10 +154,14 @@ static fl_ids by_hand(const fl_ids *prompt) {
   const fl_pass_options po = { .max_rows = 64, .max_spans = 1 };
   ck_assert_int_eq(fl_pass_new(&pass, fleet_model, fleet_team, &po, NULL), FL_OK);
   ck_assert_int_eq(fl_kv_pool_new(&pool, fl_model_hparams(fleet_model),
-                                  fl_model_kernels(fleet_model), FL_KV_F32, 0, NULL), FL_OK);
+                                  fl_model_kernels(fleet_model), FL_KV_F32, 0, NULL),
+                   FL_OK);
   ck_assert_int_eq(fl_seq_new(&seq, pool, NULL), FL_OK);
   ck_assert_int_eq(fl_fleet_compose(fleet, seq, &doc, 1, NULL), FL_OK);
-  fl_stream s = { .seq = seq, .prompt = prompt->data, .n_prompt = prompt->len, .max_new = 24,
+  fl_stream s = { .seq = seq,
+                  .prompt = prompt->data,
+                  .n_prompt = prompt->len,
+                  .max_new = 24,
                   .sampling = FL_SAMPLING_GREEDY };
   ck_assert_int_eq(fl_generate(pass, &s, 1, NULL, NULL), FL_OK);
   fl_seq_free(seq);

@@ -70,8 +70,7 @@ static result in_steps(const fl_kernels *k, fl_team *team, const seq *x, size_t 
     size_t n = x->s.n_q - i < step ? x->s.n_q - i : step, rows = x->s.n_rows - x->s.n_q + i + n;
     fill_pages(k, &y);
     for (size_t j = rows; j < y.n_pages * PAGE; j++)
-      for (int key = 0; key < 2; key++)
-        fl_page_put(k, y.pages[j / PAGE], &y.a, key, j % PAGE, nan);
+      for (int key = 0; key < 2; key++) fl_page_put(k, y.pages[j / PAGE], &y.a, key, j % PAGE, nan);
     fl_attn_span s = { (const void *const *)y.pages, rows, i, n };
     call(k, team, &y, &s, 1, r.out, x->q, r.stat);
   }

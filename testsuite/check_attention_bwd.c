@@ -102,7 +102,8 @@ static double slope(const seq *x, const float *q, const float *dout, float *p) {
 }
 
 START_TEST(the_double_twins_agree_with_differences) {
-  static const shape few[] = { { 4, 2, 8, 40, 7, 0, 0 }, { 2, 1, 8, 37, 9, 5, 0 },
+  static const shape few[] = { { 4, 2, 8, 40, 7, 0, 0 },
+                               { 2, 1, 8, 37, 9, 5, 0 },
                                { 2, 2, 16, 20, 20, 0, 2 } };
   seq x;
   make_seq(fl_kernels_select(), &x, few[_i], 52);

@@ -51,10 +51,17 @@ START_TEST(longest_key) {
 END_TEST
 
 START_TEST(refuses_files) {
-  static const struct { const char *text, *says; size_t len; } bad[] = {
-    { "", "no key", 0 },       { "# only\n\n", "no key", 9 },       { "short\n", "line 1", 6 },
-    { "good-key-1\nwith space\n", "line 2", 22 }, { "good-key\0x", "line 1", 10 },
-    { "gr\xc3\xbc\xc3\x9f" "e-key\n", "line 1", 12 } };
+  static const struct {
+    const char *text, *says;
+    size_t len;
+  } bad[] = { { "", "no key", 0 },
+              { "# only\n\n", "no key", 9 },
+              { "short\n", "line 1", 6 },
+              { "good-key-1\nwith space\n", "line 2", 22 },
+              { "good-key\0x", "line 1", 10 },
+              { "gr\xc3\xbc\xc3\x9f"
+                "e-key\n",
+                "line 1", 12 } };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     fl_keys *k = NULL;
     fl_err err;

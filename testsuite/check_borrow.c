@@ -4,7 +4,7 @@
 #include "kernels/matmul.h"
 #include "kernels_util.h"
 
-static const fl_dtype types[] = { FL_F32, FL_F16, FL_BF16, FL_Q8_0, FL_Q4_0, FL_Q4_1,
+static const fl_dtype types[] = { FL_F32,  FL_F16,  FL_BF16, FL_Q8_0, FL_Q4_0, FL_Q4_1,
                                   FL_Q5_0, FL_Q5_1, FL_Q4_K, FL_Q5_K, FL_Q6_K };
 enum { N_TYPES = sizeof types / sizeof *types };
 

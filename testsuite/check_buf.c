@@ -7,7 +7,7 @@
 #include "suite.h"
 
 START_TEST(appends_of_every_kind) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_buf_puts(&b, "");
   ck_assert_str_eq(b.data, "");
   fl_buf_puts(&b, "ab");
@@ -26,7 +26,7 @@ START_TEST(appends_of_every_kind) {
 END_TEST
 
 START_TEST(grows_over_many_sizes) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   char chunk[1000];
   size_t want = 0;
   for (size_t n = 0; n < sizeof chunk; n += 37) {
@@ -42,7 +42,7 @@ START_TEST(grows_over_many_sizes) {
 END_TEST
 
 START_TEST(failed_append_sticks_and_keeps_content) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_buf_puts(&b, "kept");
   fl_mem_fault_after(1);
   for (int i = 0; i < 100; i++) fl_buf_puts(&b, "more text than fits");
@@ -58,17 +58,17 @@ START_TEST(failed_append_sticks_and_keeps_content) {
 END_TEST
 
 START_TEST(length_overflow_is_oom) {
-  fl_buf b = {.len = SIZE_MAX - 1, .cap = SIZE_MAX};
+  fl_buf b = { .len = SIZE_MAX - 1, .cap = SIZE_MAX };
   fl_buf_append(&b, "xx", 2);
   ck_assert(b.oom);
-  fl_ids v = {.len = SIZE_MAX, .cap = SIZE_MAX};
+  fl_ids v = { .len = SIZE_MAX, .cap = SIZE_MAX };
   fl_ids_push(&v, 1);
   ck_assert(v.oom);
 }
 END_TEST
 
 START_TEST(detach_gives_the_string_away) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   char *s = fl_buf_detach(&b);
   ck_assert_str_eq(s, "");
   fl_free(s);
@@ -81,8 +81,8 @@ START_TEST(detach_gives_the_string_away) {
 END_TEST
 
 START_TEST(ids) {
-  fl_ids v = {0};
-  static const int32_t more[] = {-1, 7, 9};
+  fl_ids v = { 0 };
+  static const int32_t more[] = { -1, 7, 9 };
   fl_ids_append(&v, more, 0);
   ck_assert_ptr_null(v.data);
   for (int32_t i = 0; i < 100; i++) fl_ids_push(&v, i);

@@ -173,8 +173,8 @@ static float *suffix_logits(const rig *r, fl_seq *seq, const int32_t *ids, size_
 }
 
 static const char *const families[] = {
-  "tiny/tiny-qwen3.gguf",    "tiny/tiny-llama.gguf",  "tiny/tiny-qwen2.gguf",
-  "embedded/model.gguf",     "tiny/tiny-gemma3.gguf", "tiny/tiny-gemma4-dense.gguf",
+  "tiny/tiny-qwen3.gguf",      "tiny/tiny-llama.gguf",    "tiny/tiny-qwen2.gguf",
+  "embedded/model.gguf",       "tiny/tiny-gemma3.gguf",   "tiny/tiny-gemma4-dense.gguf",
   "tiny/tiny-gemma4-moe.gguf", "tiny/tiny-qwen3moe.gguf",
 };
 enum { N_FAMILIES = sizeof families / sizeof *families };

@@ -4,10 +4,14 @@
 #include "formats/fza.h"
 
 static fl_provenance some_provenance(void) {
-  return (fl_provenance){ .model_name = (char *)"a model", .model_hash = (char *)"xxh3:00",
-                          .tokenizer_hash = (char *)"xxh3:11", .doc_name = (char *)"docs/ä.md",
-                          .doc_hash = (char *)"xxh3:22", .version = (char *)"0.1.0",
-                          .generation = 7, .seed = 42 };
+  return (fl_provenance){ .model_name = (char *)"a model",
+                          .model_hash = (char *)"xxh3:00",
+                          .tokenizer_hash = (char *)"xxh3:11",
+                          .doc_name = (char *)"docs/ä.md",
+                          .doc_hash = (char *)"xxh3:22",
+                          .version = (char *)"0.1.0",
+                          .generation = 7,
+                          .seed = 42 };
 }
 
 START_TEST(cartridges_come_back_whole) {
@@ -81,12 +85,15 @@ static float zeros[4096];
 
 /* Two layers of two heads of 8, three rows of which one is frozen, and room for one more tensor. */
 static void plain_file(fl_st_out t[N_TENSORS]) {
-  static const char *const names[8] = { "layers.0.k",      "layers.0.v",      "layers.0.k_sink",
-                                        "layers.0.v_sink", "layers.1.k",      "layers.1.v",
+  static const char *const names[8] = { "layers.0.k",      "layers.0.v",     "layers.0.k_sink",
+                                        "layers.0.v_sink", "layers.1.k",     "layers.1.v",
                                         "layers.1.k_sink", "layers.1.v_sink" };
   for (size_t i = 0; i < 8; i++)
-    t[i] = (fl_st_out){ .name = names[i], .type = FL_ST_F32, .n_dims = 3,
-                        .dim = { strstr(names[i], "sink") ? 1 : 2, 2, 8 }, .data = zeros };
+    t[i] = (fl_st_out){ .name = names[i],
+                        .type = FL_ST_F32,
+                        .n_dims = 3,
+                        .dim = { strstr(names[i], "sink") ? 1 : 2, 2, 8 },
+                        .data = zeros };
 }
 
 static int read_file(const fl_st_out *t, size_t n, const fl_st_meta *meta, size_t n_meta,
@@ -113,8 +120,9 @@ START_TEST(files_without_metadata_and_with_drafts_are_read) {
   fl_st_out t[N_TENSORS];
   fl_cartridge c;
   plain_file(t);
-  t[8] = (fl_st_out){ .name = "draft_reference", .type = FL_ST_I64, .n_dims = 1, .dim = { 3 },
-                      .data = draft };
+  t[8] = (fl_st_out){
+    .name = "draft_reference", .type = FL_ST_I64, .n_dims = 1, .dim = { 3 }, .data = draft
+  };
   ck_assert_int_eq(read_file(t, 9, NULL, 0, NULL, &c), FL_OK);
   ck_assert_uint_eq(c.rows.n_rows, 3);
   ck_assert_uint_eq(c.frozen, 1);
@@ -126,14 +134,14 @@ END_TEST
 START_TEST(unsound_tensors_are_refused) {
   fl_st_out t[N_TENSORS];
   plain_file(t);
-  ck_assert_int_eq(refuse_file(t, 8), FL_OK); /* sound as it stands */
-  ck_assert_int_eq(refuse_file(t, 7), FL_EINPUT); /* half a sink */
+  ck_assert_int_eq(refuse_file(t, 8), FL_OK);         /* sound as it stands */
+  ck_assert_int_eq(refuse_file(t, 7), FL_EINPUT);     /* half a sink */
   ck_assert_int_eq(refuse_file(t + 1, 7), FL_EINPUT); /* no layers.0.k */
   ck_assert_int_eq(refuse_file(t + 4, 4), FL_EINPUT); /* begins at layer 1 */
-  t[8] = (fl_st_out){ .name = "other", .type = FL_ST_F32, .n_dims = 1, .dim = { 1 },
-                      .data = zeros };
+  t[8] =
+      (fl_st_out){ .name = "other", .type = FL_ST_F32, .n_dims = 1, .dim = { 1 }, .data = zeros };
   ck_assert_int_eq(refuse_file(t, 9), FL_EINPUT); /* an unknown name */
-  t[8].name = "layers.3.k"; /* a gap */
+  t[8].name = "layers.3.k";                       /* a gap */
   t[8].n_dims = 3;
   t[8].dim[1] = t[8].dim[2] = 1;
   ck_assert_int_eq(refuse_file(t, 9), FL_EINPUT);
@@ -175,8 +183,10 @@ END_TEST
 
 START_TEST(metadata_must_agree_with_the_tensors) {
   static const fl_st_meta good[] = { { "p", "3" }, { "frozen", "1" }, { "steps", "9" } };
-  static const fl_st_meta bad[][1] = { { { "p", "4" } }, { { "frozen", "0" } },
-                                       { { "steps", "-1" } }, { { "p", "three" } },
+  static const fl_st_meta bad[][1] = { { { "p", "4" } },
+                                       { { "frozen", "0" } },
+                                       { { "steps", "-1" } },
+                                       { { "p", "three" } },
                                        { { "steps", "99999999999999999999" } } };
   fl_st_out t[N_TENSORS];
   fl_cartridge c;
@@ -184,8 +194,7 @@ START_TEST(metadata_must_agree_with_the_tensors) {
   ck_assert_int_eq(read_file(t, 8, good, 3, NULL, &c), FL_OK);
   ck_assert_uint_eq(c.steps, 9);
   fl_cartridge_release(&c);
-  for (size_t i = 0; i < 5; i++)
-    ck_assert_int_eq(read_file(t, 8, bad[i], 1, NULL, &c), FL_EINPUT);
+  for (size_t i = 0; i < 5; i++) ck_assert_int_eq(read_file(t, 8, bad[i], 1, NULL, &c), FL_EINPUT);
 }
 END_TEST
 

@@ -26,7 +26,7 @@ static fl_ids golden_ids(const char *name) {
   ck_assert_int_eq(fl_safetensors_open(&s, fixture("embedded/goldens.safetensors"), NULL), FL_OK);
   const fl_st_tensor *t = fl_safetensors_get(s, name);
   ck_assert_ptr_nonnull(t);
-  fl_ids v = {0};
+  fl_ids v = { 0 };
   ck_assert_int_eq(t->type, FL_ST_I32);
   fl_ids_append(&v, t->data, t->n_values);
   fl_safetensors_close(s);
@@ -44,13 +44,14 @@ START_TEST(golden_prompt) {
   ck_assert(fl_json_get_str(texts, "prompt_text", &prompt));
   fl_ids want = golden_ids("prompt_ids"), parsed = ids_of(o.tok, prompt, FL_TOK_SPECIAL);
   check_same_ids(&parsed, &want, "prompt_text");
-  fl_ids got = {0};
+  fl_ids got = { 0 };
   const char *question = "At what hour does Hargate Lighthouse open?";
   ck_assert_int_eq(fl_chat_system(&got, FL_TEMPLATE_CHATML, o.tok, NULL, 0, NULL), FL_OK);
   ck_assert_int_eq(fl_chat_user(&got, FL_TEMPLATE_CHATML, o.tok, LEN(question), false, false, NULL),
                    FL_OK);
-  append_text(&got, o.tok, "At Hargate Lighthouse the opening hour is half past seven in the "
-                           "evening.<|im_end|>\n");
+  append_text(&got, o.tok,
+              "At Hargate Lighthouse the opening hour is half past seven in the "
+              "evening.<|im_end|>\n");
   check_same_ids(&got, &want, "rendered prompt");
   fl_ids_release(&got);
   fl_ids_release(&parsed);
@@ -68,9 +69,10 @@ START_TEST(golden_conversation) {
   ck_assert(fl_json_get_str(texts, "cart_chunk", &chunk));
   ck_assert(fl_json_get_str(texts, "cart_user", &user));
   ck_assert(fl_json_get_str(texts, "cart_reply", &reply));
-  fl_buf system = {0};
+  fl_buf system = { 0 };
   fl_buf_printf(&system, "%s%s%s", wrap_open, chunk, wrap_close);
-  fl_ids teacher = golden_ids("teacher_ids"), conv = golden_ids("conv_ids"), got = {0}, tail = {0};
+  fl_ids teacher = golden_ids("teacher_ids"), conv = golden_ids("conv_ids"), got = { 0 },
+         tail = { 0 };
   ck_assert_int_eq(fl_chat_user(&tail, FL_TEMPLATE_CHATML, o.tok, LEN(user), true, false, NULL),
                    FL_OK);
   append_text(&tail, o.tok, reply);
@@ -93,14 +95,14 @@ END_TEST
 /* The first 48 ids of the wrapped document. */
 START_TEST(golden_birth) {
   opened o = open_fixture("embedded/model.gguf");
-  fl_buf system = {0}, doc = {0};
+  fl_buf system = { 0 }, doc = { 0 };
   ck_assert_int_eq(fl_fs_read(&doc, fixture("embedded/docs/lighthouse.md"), 1 << 20, NULL), FL_OK);
   fl_buf_printf(&system, "%s%s%s", wrap_open, doc.data, wrap_close);
-  fl_ids want = golden_ids("init_ids"), got = {0};
+  fl_ids want = golden_ids("init_ids"), got = { 0 };
   ck_assert_int_eq(fl_chat_system(&got, FL_TEMPLATE_CHATML, o.tok, system.data, system.len, NULL),
                    FL_OK);
   ck_assert_uint_gt(got.len, want.len);
-  fl_ids close = {0};
+  fl_ids close = { 0 };
   ck_assert_int_eq(fl_chat_system_close(&close, FL_TEMPLATE_CHATML, o.tok, NULL), FL_OK);
   ck_assert_uint_gt(close.len, 0);
   ck_assert_mem_eq(got.data + got.len - close.len, close.data, close.len * sizeof *close.data);
@@ -118,7 +120,12 @@ END_TEST
 /* ---- Core: templates as text ----------------------------------------------------------- */
 
 typedef enum vocabulary {
-  EMBEDDED, TINY_BPE, TINY_GEMMA3, TINY_GEMMA4, LLAMA3, GEMMA4_FULL
+  EMBEDDED,
+  TINY_BPE,
+  TINY_GEMMA3,
+  TINY_GEMMA4,
+  LLAMA3,
+  GEMMA4_FULL
 } vocabulary;
 
 /* Llama 3 and Gemma 4 with all its markers: byte-level vocabularies made here. The latter is not
@@ -127,21 +134,19 @@ static opened open_vocabulary(vocabulary v) {
   static const char *const merges[] = { "\xC4\x8A \xC4\x8A", "u s", "us e", "use r", "o d", "e l" };
   static const char *const llama[] = { "<|begin_of_text|>", "<|end_of_text|>",
                                        "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>" };
-  static const char *const gemma4[] = { "<bos>", "<eos>", "<|turn>", "<turn|>", "<|channel>",
-                                        "<channel|>", "<|think|>" };
-  gguf_maker m = {0};
+  static const char *const gemma4[] = { "<bos>",      "<eos>",      "<|turn>",  "<turn|>",
+                                        "<|channel>", "<channel|>", "<|think|>" };
+  gguf_maker m = { 0 };
   switch (v) {
-    case EMBEDDED: return open_fixture("embedded/model.gguf");
-    case TINY_BPE: return open_fixture("tiny/tiny-llama.gguf");
-    case TINY_GEMMA3: return open_fixture("tiny/tiny-gemma3.gguf");
-    case TINY_GEMMA4: return open_fixture("tiny/tiny-gemma4-dense.gguf");
-    case LLAMA3:
-      make_byte_bpe(&m, "llama-bpe", merges, COUNT(merges), llama, COUNT(llama));
-      break;
-    case GEMMA4_FULL:
-      make_byte_bpe(&m, "gpt-2", merges, COUNT(merges), gemma4, COUNT(gemma4));
-      make_bool(&m, "tokenizer.ggml.add_bos_token", true);
-      break;
+  case EMBEDDED: return open_fixture("embedded/model.gguf");
+  case TINY_BPE: return open_fixture("tiny/tiny-llama.gguf");
+  case TINY_GEMMA3: return open_fixture("tiny/tiny-gemma3.gguf");
+  case TINY_GEMMA4: return open_fixture("tiny/tiny-gemma4-dense.gguf");
+  case LLAMA3: make_byte_bpe(&m, "llama-bpe", merges, COUNT(merges), llama, COUNT(llama)); break;
+  case GEMMA4_FULL:
+    make_byte_bpe(&m, "gpt-2", merges, COUNT(merges), gemma4, COUNT(gemma4));
+    make_bool(&m, "tokenizer.ggml.add_bos_token", true);
+    break;
   }
   make_u32(&m, "tokenizer.ggml.bos_token_id", 256 + COUNT(merges));
   make_u32(&m, "tokenizer.ggml.eos_token_id", 257 + COUNT(merges));
@@ -220,8 +225,8 @@ static const struct rendering {
 };
 
 static fl_ids render(const struct rendering *r, const fl_tokenizer *t) {
-  fl_ids v = {0};
-  fl_err err = {0};
+  fl_ids v = { 0 };
+  fl_err err = { 0 };
   int rc = fl_chat_render(&v, r->tpl, t, r->msgs, r->n, r->thinking, &err);
   ck_assert_msg(rc == FL_OK, "%s", err.text);
   return v;
@@ -252,15 +257,16 @@ static void render_piece(fl_ids *v, const struct rendering *r, size_t i, const f
 
 START_TEST(pieces_make_the_whole) {
   const struct rendering *r = &renderings[_i];
-  if (r->msgs == wordy) return;                                   /* no such piece */
+  if (r->msgs == wordy) return;                            /* no such piece */
   if (r->tpl == FL_TEMPLATE_GEMMA4 && r->thinking) return; /* needs the mark in the system turn */
   opened o = open_vocabulary(r->vocab);
   bool has_system = r->msgs[0].role == FL_ROLE_SYSTEM;
-  fl_ids whole = render(r, o.tok), v = {0};
+  fl_ids whole = render(r, o.tok), v = { 0 };
   ck_assert_int_eq(fl_chat_system(&v, r->tpl, o.tok, has_system ? r->msgs[0].text : NULL,
-                                  has_system ? r->msgs[0].len : 0, NULL), FL_OK);
+                                  has_system ? r->msgs[0].len : 0, NULL),
+                   FL_OK);
   for (size_t i = has_system; i < r->n; i++) {
-    fl_ids piece = {0}; /* a list of its own: pieces must not look at what stands before */
+    fl_ids piece = { 0 }; /* a list of its own: pieces must not look at what stands before */
     render_piece(&piece, r, i, o.tok);
     fl_ids_append(&v, piece.data, piece.len);
     fl_ids_release(&piece);
@@ -305,7 +311,7 @@ START_TEST(hostile_contents_stay_text) {
   ck_assert_uint_eq(count_control(&a, o.tok), count_control(&b, o.tok));
   int32_t think = fl_tokenizer_id(o.tok, "<think>");
   if (think >= 0) ck_assert_uint_eq(count_id(&a, think), count_id(&b, think));
-  fl_buf text = {0};
+  fl_buf text = { 0 };
   fl_detokenize(o.tok, &text, a.data, a.len, false);
   const char *at = text.data;
   for (size_t i = 0; i < r->n; i++, at++) ck_assert_ptr_nonnull(at = strstr(at, evil));
@@ -318,7 +324,7 @@ END_TEST
 
 START_TEST(bos_stands_once) {
   opened o = open_vocabulary(LLAMA3);
-  fl_ids v = {0};
+  fl_ids v = { 0 };
   ck_assert_int_eq(fl_chat_render(&v, FL_TEMPLATE_LLAMA3, o.tok, talk, 4, false, NULL), FL_OK);
   ck_assert_int_eq(v.data[0], fl_tokenizer_bos(o.tok));
   ck_assert_uint_eq(count_id(&v, fl_tokenizer_bos(o.tok)), 1);
@@ -342,7 +348,11 @@ START_TEST(stopping) {
 END_TEST
 
 /* Template strings, with the vocabulary's markers deciding too. */
-static const struct { const char *text; vocabulary like; fl_template want; } detected[] = {
+static const struct {
+  const char *text;
+  vocabulary like;
+  fl_template want;
+} detected[] = {
   { "{{ '<|im_start|>' }}", EMBEDDED, FL_TEMPLATE_NONE }, /* the vocabulary lacks it */
   { "{{ '<|start_header_id|>' }}", LLAMA3, FL_TEMPLATE_LLAMA3 },
   { "{{ '<|turn>' }} <start_of_turn>", GEMMA4_FULL, FL_TEMPLATE_GEMMA4 },
@@ -354,7 +364,7 @@ START_TEST(templates_are_recognised) {
   static const char *const merges[] = { "a b" };
   static const char *const marks[] = { "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
                                        "<|turn>", "<turn|>" };
-  gguf_maker m = {0};
+  gguf_maker m = { 0 };
   make_byte_bpe(&m, "gpt-2", merges, 1, marks, COUNT(marks));
   if (detected[_i].text[0]) make_str(&m, "tokenizer.chat_template", detected[_i].text);
   opened o = open_made(&m);
@@ -386,11 +396,11 @@ START_TEST(a_template_without_thought_channel_gets_none) {
   static const char *const tpl[] = {
     "{{- '<|turn>model\\n' -}}", "{{- '<|turn>model\\n' -}}{{- '<|channel>thought\\n<channel|>' -}}"
   };
-  gguf_maker m = {0};
+  gguf_maker m = { 0 };
   make_byte_bpe(&m, "gpt-2", merges, 1, marks, COUNT(marks));
   make_str(&m, "tokenizer.chat_template", tpl[_i]);
   opened o = open_made(&m);
-  fl_ids v = {0};
+  fl_ids v = { 0 };
   int rc = fl_chat_user(&v, FL_TEMPLATE_GEMMA4, o.tok, LIT("q"), false, false, NULL);
   ck_assert_int_eq(rc, FL_OK);
   ck_assert_uint_eq(count_id(&v, fl_tokenizer_id(o.tok, "<|channel>")), (size_t)_i);
@@ -399,10 +409,18 @@ START_TEST(a_template_without_thought_channel_gets_none) {
 }
 END_TEST
 
-static const struct { const char *text; size_t span; } thoughts[] = {
-  { "<think>\n\n</think>\n\nYes", 19 }, { "\n<think>a</think> b", 18 }, { "<think>open", 0 },
-  { "Yes <think>x</think>", 0 },        { "", 0 },                      { "<thin", 0 },
-  { "<|channel>thought\nhm<channel|>Yes", 30 }, { "<think></think>", 15 },
+static const struct {
+  const char *text;
+  size_t span;
+} thoughts[] = {
+  { "<think>\n\n</think>\n\nYes", 19 },
+  { "\n<think>a</think> b", 18 },
+  { "<think>open", 0 },
+  { "Yes <think>x</think>", 0 },
+  { "", 0 },
+  { "<thin", 0 },
+  { "<|channel>thought\nhm<channel|>Yes", 30 },
+  { "<think></think>", 15 },
 };
 
 START_TEST(think_spans) {
@@ -412,9 +430,11 @@ END_TEST
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-static const fl_message late[] = { { FL_ROLE_USER, LIT("a") }, { FL_ROLE_SYSTEM, LIT("b") },
+static const fl_message late[] = { { FL_ROLE_USER, LIT("a") },
+                                   { FL_ROLE_SYSTEM, LIT("b") },
                                    { FL_ROLE_USER, LIT("c") } };
-static const fl_message no_user[] = { { FL_ROLE_SYSTEM, LIT("a") }, { FL_ROLE_ASSISTANT, LIT("b") },
+static const fl_message no_user[] = { { FL_ROLE_SYSTEM, LIT("a") },
+                                      { FL_ROLE_ASSISTANT, LIT("b") },
                                       { FL_ROLE_USER, LIT("c") } };
 static const fl_message answer_last[] = { { FL_ROLE_USER, LIT("a") },
                                           { FL_ROLE_ASSISTANT, LIT("b") } };
@@ -438,8 +458,8 @@ static const struct {
 
 START_TEST(impossible_conversations_are_refused) {
   opened o = open_vocabulary(refused[_i].vocab);
-  fl_ids v = {0};
-  fl_err err = {0};
+  fl_ids v = { 0 };
+  fl_err err = { 0 };
   fl_ids_push(&v, 7);
   int rc = fl_chat_render(&v, refused[_i].tpl, o.tok, refused[_i].msgs, refused[_i].n, false, &err);
   ck_assert_int_eq(rc, refused[_i].rc);
@@ -452,10 +472,10 @@ END_TEST
 
 START_TEST(lack_of_memory_is_reported) {
   opened o = open_fixture("embedded/model.gguf");
-  fl_ids v = {0};
+  fl_ids v = { 0 };
   fl_ids_push(&v, 7);
   for (size_t n = 1;; n++) {
-    fl_err err = {0};
+    fl_err err = { 0 };
     fl_mem_fault_after(n);
     int rc = fl_chat_render(&v, FL_TEMPLATE_CHATML, o.tok, talk, 4, false, &err);
     fl_mem_fault_after(0);

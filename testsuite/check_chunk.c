@@ -38,10 +38,13 @@ static tally count(const fl_study_options *o, size_t n_tokens, uint32_t from, ui
   return t;
 }
 
-typedef struct cover_case { size_t n_tokens, lo, hi; } cover_case;
+typedef struct cover_case {
+  size_t n_tokens, lo, hi;
+} cover_case;
 static const cover_case exact[] = {
-  { 430, 64, 160 }, { 5000, 256, 512 }, { 100003, 256, 512 }, { 513, 256, 512 }, { 511, 256, 512 },
-  { 1000, 10, 1000 }, { 77, 7, 7 }, { 1, 1, 1 }, { 9, 1, 1 }, { 640, 100, 130 }, { 2000, 1, 2 },
+  { 430, 64, 160 },  { 5000, 256, 512 }, { 100003, 256, 512 }, { 513, 256, 512 },
+  { 511, 256, 512 }, { 1000, 10, 1000 }, { 77, 7, 7 },         { 1, 1, 1 },
+  { 9, 1, 1 },       { 640, 100, 130 },  { 2000, 1, 2 },
 };
 enum { N_EXACT = sizeof exact / sizeof *exact };
 
@@ -193,9 +196,9 @@ static void check_ends(const fl_doc_text *d) {
 }
 
 START_TEST(token_ends_lie_between_characters) {
-  static const char *const texts[] = { "plain words", "žluťoučký kůň",
-                                       "漢字かな交じり文",
-                                       "a🦊b👩‍🚀c", "", "x" };
+  static const char *const texts[] = {
+    "plain words", "žluťoučký kůň", "漢字かな交じり文", "a🦊b👩‍🚀c", "", "x"
+  };
   rig r = rig_open("embedded/model.gguf", 1);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     fl_doc_text d;

@@ -128,7 +128,9 @@ START_TEST(a_commit_replaces_a_generation) {
 }
 END_TEST
 
-struct stop { int at, seen; };
+struct stop {
+  int at, seen;
+};
 
 static void die_at(void *ctx, int number) {
   struct stop *s = ctx;

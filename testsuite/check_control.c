@@ -34,7 +34,7 @@ static void teardown(void) {
 }
 
 static int listen_at(const char *where) {
-  struct sockaddr_un a = {.sun_family = AF_UNIX};
+  struct sockaddr_un a = { .sun_family = AF_UNIX };
   snprintf(a.sun_path, sizeof a.sun_path, "%s", where);
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   ck_assert_int_ge(fd, 0);

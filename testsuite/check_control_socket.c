@@ -82,8 +82,7 @@ static const char *hear(int fd) {
 static bool hung_up(int fd) {
   char c[4096];
   ssize_t n;
-  while ((n = recv(fd, c, sizeof c, MSG_DONTWAIT)) > 0) {
-  }
+  while ((n = recv(fd, c, sizeof c, MSG_DONTWAIT)) > 0) {}
   return n == 0 || errno == ECONNRESET;
 }
 

@@ -57,8 +57,13 @@ static void expect(const char *text, size_t n, char **stops, size_t n_stop, cons
 START_TEST(test_characters) {
   static const char text[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z";
   expect(text, strlen(text), NULL, 0, text, -1);
-  expect("a\xC3", 2, NULL, 0, "a\xEF\xBF\xBD", -1);          /* cut */
-  expect("\xFF" "b\x80", 3, NULL, 0, "\xEF\xBF\xBD" "b\xEF\xBF\xBD", -1);
+  expect("a\xC3", 2, NULL, 0, "a\xEF\xBF\xBD", -1); /* cut */
+  expect("\xFF"
+         "b\x80",
+         3, NULL, 0,
+         "\xEF\xBF\xBD"
+         "b\xEF\xBF\xBD",
+         -1);
   expect("", 0, NULL, 0, "", -1);
 }
 END_TEST
@@ -114,7 +119,8 @@ START_TEST(test_logprobs) {
   enum { V = 2048 };
   static float logits[V];
   char *stops[] = { (char[]){ "cd" } };
-  const char *text = "a\xC3\xA9" "bcd";
+  const char *text = "a\xC3\xA9"
+                     "bcd";
   static const size_t tokens[] = { 1, 0, 2, 1, 0, 0 };
   fl_ids ids = { 0 };
   fl_deliver d;

@@ -70,8 +70,10 @@ static void put_pdf(const char *rel, const char *const *content, int pages, cons
   fl_buf_puts(&b, "3 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n");
   for (int i = 0; i < pages; i++) {
     place[n++] = b.len;
-    fl_buf_printf(&b, "%d 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 400]/Contents %d 0 R"
-                  "/Resources<</Font<</F 3 0 R>>>>>>\nendobj\n", 4 + 2 * i, 5 + 2 * i);
+    fl_buf_printf(&b,
+                  "%d 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 400]/Contents %d 0 R"
+                  "/Resources<</Font<</F 3 0 R>>>>>>\nendobj\n",
+                  4 + 2 * i, 5 + 2 * i);
     place[n++] = b.len;
     fl_buf_printf(&b, "%d 0 obj\n<</Length %zu>>\nstream\n%s\nendstream\nendobj\n", 5 + 2 * i,
                   strlen(content[i]), content[i]);
@@ -255,11 +257,10 @@ static const char *const workspace[][2] = {
   { "ship-yard/2024-01-01.json", "[{\"user\":\"U1\",\"ts\":\"1704103260.1\",\"text\":\"Paint\"}]" },
   { "quiet/2024-01-01.json", "[]" },
   { "../../escape/x.json", "[" },
-  { "users.json",
-    "[{\"id\":\"U2\",\"name\":\"ida\",\"profile\":{\"display_name\":\"Ida\","
-    "\"real_name\":\"I B\"}},"
-    "{\"id\":\"U1\",\"name\":\"jon\",\"profile\":{\"display_name\":\"\","
-    "\"real_name\":\"Jon C\"}}]" },
+  { "users.json", "[{\"id\":\"U2\",\"name\":\"ida\",\"profile\":{\"display_name\":\"Ida\","
+                  "\"real_name\":\"I B\"}},"
+                  "{\"id\":\"U1\",\"name\":\"jon\",\"profile\":{\"display_name\":\"\","
+                  "\"real_name\":\"Jon C\"}}]" },
   { "channels.json", "[]" },
   { NULL, NULL }
 };
@@ -304,7 +305,8 @@ static char *repeated(const char *before, const char *s, size_t n, const char *a
  * are refused before they are gigabytes. */
 START_TEST(slack_that_blows_up) {
   char *open = repeated("[{\"user\":\"U1\",\"ts\":\"1\",\"text\":\"", "<", (size_t)4 << 20, "\"}]");
-  const char *const marks[][2] = { { "channels.json", "[]" }, { "a/2024-01-01.json", open },
+  const char *const marks[][2] = { { "channels.json", "[]" },
+                                   { "a/2024-01-01.json", open },
                                    { NULL, NULL } };
   fl_source_list l = { 0 };
   put_zip("marks.zip", marks);
@@ -313,7 +315,8 @@ START_TEST(slack_that_blows_up) {
   fl_source_release(&l);
   char *name = repeated("[{\"id\":\"U1\",\"name\":\"", "Ida ", (size_t)1 << 18, "\"}]");
   char *text = repeated("[{\"user\":\"U2\",\"ts\":\"1\",\"text\":\"", "<@U1>", 10000, "\"}]");
-  const char *const names[][2] = { { "users.json", name }, { "a/2024-01-01.json", text },
+  const char *const names[][2] = { { "users.json", name },
+                                   { "a/2024-01-01.json", text },
                                    { NULL, NULL } };
   put_zip("names.zip", names);
   refused(at("names.zip"), FL_EINPUT, "more than 16 MiB of text");
@@ -352,7 +355,8 @@ END_TEST
 
 START_TEST(archives_that_are_refused) {
   static const char *const other[][2] = { { "a/readme.txt", "hello" }, { NULL, NULL } };
-  static const char *const bad[][2] = { { "users.json", "[]" }, { "c/2024-01-01.json", "[{]" },
+  static const char *const bad[][2] = { { "users.json", "[]" },
+                                        { "c/2024-01-01.json", "[{]" },
                                         { NULL, NULL } };
   put_zip("other.zip", other);
   refused(at("other.zip"), FL_EINPUT, "no export of Slack");
@@ -369,7 +373,8 @@ START_TEST(an_archive_that_blows_up) {
   char *blanks = fl_malloc(n + 1);
   memset(blanks, ' ', n);
   blanks[n] = '\0';
-  const char *const bomb[][2] = { { "users.json", "[]" }, { "c/2024-01-01.json", blanks },
+  const char *const bomb[][2] = { { "users.json", "[]" },
+                                  { "c/2024-01-01.json", blanks },
                                   { NULL, NULL } };
   put_zip("bomb.zip", bomb);
   fl_free(blanks);

@@ -91,25 +91,25 @@ static const struct {
   size_t values;
   const char *hash;
 } files[] = {
-    {"tiny-qwen3-bf16.gguf", FL_BF16, 131072, "xxh3:6eb04255a03856d150e50b0459b3d247"},
-    {"tiny-qwen3-f16.gguf", FL_F16, 131072, "xxh3:0d46e5b1554e61f21c582b7d1157d428"},
-    {"tiny-qwen3-k256-f16.gguf", FL_F16, 524288, "xxh3:02911eee25470753bf922daae453fb11"},
-    {"tiny-qwen3-k256-q4_0.gguf", FL_Q4_0, 524288, "xxh3:d5a48fe9968b252ab930ccbae9605d88"},
-    {"tiny-qwen3-k256-q4_1.gguf", FL_Q4_1, 524288, "xxh3:740979b438c40d3113ac3cb849f1be88"},
-    {"tiny-qwen3-k256-q4_k.gguf", FL_Q4_K, 524288, "xxh3:d4d443300cf630de6d81cb667c933231"},
-    {"tiny-qwen3-k256-q5_0.gguf", FL_Q5_0, 524288, "xxh3:8226ea7be9b9666e4015705a9644e942"},
-    {"tiny-qwen3-k256-q5_1.gguf", FL_Q5_1, 524288, "xxh3:fd9543975766a57a93c8e5c222fbe26d"},
-    {"tiny-qwen3-k256-q5_k.gguf", FL_Q5_K, 524288, "xxh3:e2d08ca4f2c9c370818df3a038f62f7a"},
-    {"tiny-qwen3-k256-q6_k-py.gguf", FL_Q6_K, 524288, "xxh3:df95400f87dd4dc4f71390e908ea4320"},
-    {"tiny-qwen3-k256-q6_k.gguf", FL_Q6_K, 524288, "xxh3:9b50df3762c393643b6d8071994a4728"},
-    {"tiny-qwen3-k256-q8_0.gguf", FL_Q8_0, 524288, "xxh3:ee6f977b6c38be575be1d4461b0fb40b"},
-    {"tiny-qwen3-q8_0.gguf", FL_Q8_0, 131072, "xxh3:60b48e7315afac729e9a96ac0e60c706"},
+  { "tiny-qwen3-bf16.gguf", FL_BF16, 131072, "xxh3:6eb04255a03856d150e50b0459b3d247" },
+  { "tiny-qwen3-f16.gguf", FL_F16, 131072, "xxh3:0d46e5b1554e61f21c582b7d1157d428" },
+  { "tiny-qwen3-k256-f16.gguf", FL_F16, 524288, "xxh3:02911eee25470753bf922daae453fb11" },
+  { "tiny-qwen3-k256-q4_0.gguf", FL_Q4_0, 524288, "xxh3:d5a48fe9968b252ab930ccbae9605d88" },
+  { "tiny-qwen3-k256-q4_1.gguf", FL_Q4_1, 524288, "xxh3:740979b438c40d3113ac3cb849f1be88" },
+  { "tiny-qwen3-k256-q4_k.gguf", FL_Q4_K, 524288, "xxh3:d4d443300cf630de6d81cb667c933231" },
+  { "tiny-qwen3-k256-q5_0.gguf", FL_Q5_0, 524288, "xxh3:8226ea7be9b9666e4015705a9644e942" },
+  { "tiny-qwen3-k256-q5_1.gguf", FL_Q5_1, 524288, "xxh3:fd9543975766a57a93c8e5c222fbe26d" },
+  { "tiny-qwen3-k256-q5_k.gguf", FL_Q5_K, 524288, "xxh3:e2d08ca4f2c9c370818df3a038f62f7a" },
+  { "tiny-qwen3-k256-q6_k-py.gguf", FL_Q6_K, 524288, "xxh3:df95400f87dd4dc4f71390e908ea4320" },
+  { "tiny-qwen3-k256-q6_k.gguf", FL_Q6_K, 524288, "xxh3:9b50df3762c393643b6d8071994a4728" },
+  { "tiny-qwen3-k256-q8_0.gguf", FL_Q8_0, 524288, "xxh3:ee6f977b6c38be575be1d4461b0fb40b" },
+  { "tiny-qwen3-q8_0.gguf", FL_Q8_0, 131072, "xxh3:60b48e7315afac729e9a96ac0e60c706" },
 };
 
 static fl_gguf *open_tiny(const char *name) {
   char rel[128];
   fl_gguf *g = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   snprintf(rel, sizeof rel, "tiny/%s", name);
   ck_assert_msg(fl_gguf_open(&g, fixture(rel), &err) == FL_OK, "%s", err.text);
   return g;
@@ -151,24 +151,24 @@ static const struct {
   size_t high[2];
   const char *hash;
 } random_blocks[] = {
-    {FL_Q8_0, {1}, "xxh3:8eb6d3fd679e82fb078844f36b46dff8"},
-    {FL_Q4_0, {1}, "xxh3:ffa3f42cf93b600645d7aea5e99efef2"},
-    {FL_Q4_1, {1, 3}, "xxh3:f032109b43bb0b5f4241acdba559fa2a"},
-    {FL_Q5_0, {1}, "xxh3:da36ff6cc323762c27507aa3912a7064"},
-    {FL_Q5_1, {1, 3}, "xxh3:ef68cc5430615351634fb6fe7d550741"},
-    {FL_Q4_K, {1, 3}, "xxh3:6a2022e62e66ff98d93d300159fad6c6"},
-    {FL_Q5_K, {1, 3}, "xxh3:aadee285bb27616ef03c534fb09e5f59"},
-    {FL_Q6_K, {209}, "xxh3:c32eac437ed1bb5329e9c13b8684c52f"},
+  { FL_Q8_0, { 1 }, "xxh3:8eb6d3fd679e82fb078844f36b46dff8" },
+  { FL_Q4_0, { 1 }, "xxh3:ffa3f42cf93b600645d7aea5e99efef2" },
+  { FL_Q4_1, { 1, 3 }, "xxh3:f032109b43bb0b5f4241acdba559fa2a" },
+  { FL_Q5_0, { 1 }, "xxh3:da36ff6cc323762c27507aa3912a7064" },
+  { FL_Q5_1, { 1, 3 }, "xxh3:ef68cc5430615351634fb6fe7d550741" },
+  { FL_Q4_K, { 1, 3 }, "xxh3:6a2022e62e66ff98d93d300159fad6c6" },
+  { FL_Q5_K, { 1, 3 }, "xxh3:aadee285bb27616ef03c534fb09e5f59" },
+  { FL_Q6_K, { 209 }, "xxh3:c32eac437ed1bb5329e9c13b8684c52f" },
 };
 
 START_TEST(blocks_of_random_bytes) {
   const fl_dtype_traits *t = fl_dtype_get(random_blocks[_i].type);
   const size_t n_bytes = 64 * t->bytes, n = 64 * t->block;
-  const uint32_t key[2] = {(uint32_t)t->type, 0};
+  const uint32_t key[2] = { (uint32_t)t->type, 0 };
   uint8_t *in = fl_malloc(n_bytes + 16 + 1), *odd = in + 1; /* blocks have no alignment */
   for (uint32_t i = 0; i * 16 < n_bytes; i++) {
     uint32_t word[4];
-    fl_philox4x32(word, (const uint32_t[4]){i, 0, 0, 0}, key);
+    fl_philox4x32(word, (const uint32_t[4]){ i, 0, 0, 0 }, key);
     memcpy(odd + i * 16, word, 16);
   }
   for (size_t b = 0; b < 64; b++)
@@ -212,7 +212,7 @@ START_TEST(q8_0_as_llama_cpp_makes_it) {
 END_TEST
 
 START_TEST(q8_0_of_extreme_values) {
-  float in[32] = {0}, out[32];
+  float in[32] = { 0 }, out[32];
   uint8_t q[34];
   const fl_dtype_traits *t = fl_dtype_get(FL_Q8_0);
   t->quantise(q, in, 32);
@@ -230,8 +230,8 @@ START_TEST(q8_0_of_extreme_values) {
 END_TEST
 
 START_TEST(plain_types_convert_both_ways) {
-  static const float in[4] = {1, -2.5f, 65504, 0x1p-24f};
-  static const fl_dtype kinds[] = {FL_F32, FL_F16, FL_BF16};
+  static const float in[4] = { 1, -2.5f, 65504, 0x1p-24f };
+  static const fl_dtype kinds[] = { FL_F32, FL_F16, FL_BF16 };
   for (size_t k = 0; k < 3; k++) {
     const fl_dtype_traits *t = fl_dtype_get(kinds[k]);
     uint8_t raw[17];
@@ -249,10 +249,12 @@ START_TEST(the_table) {
     fl_dtype type;
     const char *name;
     uint32_t block, bytes;
-  } want[] = {{FL_F32, "f32", 1, 4},      {FL_F16, "f16", 1, 2},      {FL_BF16, "bf16", 1, 2},
-              {FL_Q8_0, "q8_0", 32, 34},  {FL_Q4_0, "q4_0", 32, 18},  {FL_Q4_1, "q4_1", 32, 20},
-              {FL_Q5_0, "q5_0", 32, 22},  {FL_Q5_1, "q5_1", 32, 24},  {FL_Q4_K, "q4_k", 256, 144},
-              {FL_Q5_K, "q5_k", 256, 176}, {FL_Q6_K, "q6_k", 256, 210}};
+  } want[] = { { FL_F32, "f32", 1, 4 },       { FL_F16, "f16", 1, 2 },
+               { FL_BF16, "bf16", 1, 2 },     { FL_Q8_0, "q8_0", 32, 34 },
+               { FL_Q4_0, "q4_0", 32, 18 },   { FL_Q4_1, "q4_1", 32, 20 },
+               { FL_Q5_0, "q5_0", 32, 22 },   { FL_Q5_1, "q5_1", 32, 24 },
+               { FL_Q4_K, "q4_k", 256, 144 }, { FL_Q5_K, "q5_k", 256, 176 },
+               { FL_Q6_K, "q6_k", 256, 210 } };
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     const fl_dtype_traits *t = fl_dtype_get(want[i].type);
     uint32_t block, bytes;

@@ -260,8 +260,11 @@ START_TEST(test_logprobs) {
   double want = 0;
   fl_kv_pool *pool = rig_pool(&s.r, FL_KV_F32);
   fl_pass *p = rig_pass(&s.r, (fl_pass_options){ .max_rows = 64 });
-  fl_stream st = { .seq = rig_seq(pool), .prompt = ids.data, .n_prompt = n_prompt,
-                   .sampling = FL_SAMPLING_GREEDY, .max_new = 24 };
+  fl_stream st = { .seq = rig_seq(pool),
+                   .prompt = ids.data,
+                   .n_prompt = n_prompt,
+                   .sampling = FL_SAMPLING_GREEDY,
+                   .max_new = 24 };
   ck_assert_int_eq(fl_generate(p, &st, 1, NULL, NULL), FL_OK);
   ck_assert_uint_eq(st.out.len, c->completion);
   fl_ids_append(&ids, st.out.data, st.out.len);

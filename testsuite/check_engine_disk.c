@@ -52,7 +52,7 @@ static void cancel_and_wait(client *c) {
  * waits for it can go, also the one whose file is being read; when it goes on so do the others. */
 START_TEST(test_disk_hangs) {
   static const char *const mine[] = { "mine" }, *const bakery[] = { "bakery" },
-                    *const library[] = { "library" }, *const lighthouse[] = { "lighthouse" };
+                           *const library[] = { "library" }, *const lighthouse[] = { "lighthouse" };
   served s = serve_by_gate(_i == 1);
   fl_message m = user_says(question[0]);
   fl_job_request known = request_for(&m, mine), first = request_for(&m, bakery),

@@ -115,9 +115,7 @@ START_TEST(test_reload) {
   }
   for (size_t i = 0; i < CLIENTS; i++) client_wait_delta(c[i]); /* each has its documents */
   fleet_train(1, true);
-  for (size_t i = 0; i < CLIENTS; i++) {
-    client_wait_ok(c[i]);
-  }
+  for (size_t i = 0; i < CLIENTS; i++) { client_wait_ok(c[i]); }
   do {
     client_free(ask(s.e, question[1])); /* gives the engine a step to look */
     fl_engine_stats_get(s.e, &after);

@@ -224,9 +224,7 @@ START_TEST(test_stop) {
   fl_message m = user_says(question[0]);
   fl_job_request r = request_of(&m, 1);
   r.max_new = 200;
-  for (size_t i = 0; i < MANY; i++) {
-    c[i] = client_begin(s.e, &r);
-  }
+  for (size_t i = 0; i < MANY; i++) { c[i] = client_begin(s.e, &r); }
   client_wait_delta(c[0]);
   fl_engine_stop(s.e, _i == 0 ? 0 : 60);
   for (size_t i = 0; i < MANY; i++) {
@@ -347,9 +345,7 @@ START_TEST(test_spill_crowd) {
   o.spill_dir = dir;
   o.n_slots = 3;
   s = serve(&o, false);
-  for (int i = 0; i < QUESTIONS; i++) {
-    got[i] = client_begin(s.e, &q[i]);
-  }
+  for (int i = 0; i < QUESTIONS; i++) { got[i] = client_begin(s.e, &q[i]); }
   fl_job_cancel(got[1]->job);
   for (int i = 0; i < QUESTIONS; i++) {
     client_wait_end(got[i]);

@@ -14,8 +14,8 @@
 enum { N = 20, RESAMPLES = 2000 };
 static const double right_a[N] = { 1, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0, 1 };
 static const double right_b[N] = { 1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0, 0 };
-static const double nll[N] = { 3.5, 1.25, 2, 0.5, 4, 1, 1, 2.25, 3, 1,
-                               0.75, 5, 1.5, 2, 6, 1, 0.25, 2.5, 3, 1 };
+static const double nll[N] = { 3.5,  1.25, 2,   0.5, 4, 1, 1,    2.25, 3, 1,
+                               0.75, 5,    1.5, 2,   6, 1, 0.25, 2.5,  3, 1 };
 static const double tokens[N] = { 4, 3, 4, 2, 5, 3, 3, 4, 5, 2, 2, 6, 3, 4, 7, 3, 1, 4, 5, 3 };
 
 static double *resampled(void) {
@@ -114,13 +114,12 @@ static double weigh_one(const rig *r, const golden *g, size_t before, size_t n_p
                         size_t max_rows, size_t max_out) {
   fl_kv_pool *pool = rig_pool(r, FL_KV_F32);
   fl_seq *prefix = rig_seq(pool);
-  fl_pass *p = rig_pass(r, (fl_pass_options){ .max_rows = max_rows, .max_spans = 2,
-                                              .max_out_rows = max_out });
+  fl_pass *p = rig_pass(
+      r, (fl_pass_options){ .max_rows = max_rows, .max_spans = 2, .max_out_rows = max_out });
   eval_item item = { .prefix = prefix, .n_prompt = n_prompt - before };
   size_t last;
   fl_err err = { 0 };
-  if (before > 0)
-    ck_assert_int_eq(fl_pass_prefill(p, prefix, g->ids, before, &last, &err), FL_OK);
+  if (before > 0) ck_assert_int_eq(fl_pass_prefill(p, prefix, g->ids, before, &last, &err), FL_OK);
   fl_ids_append(&item.tokens, g->ids + before, g->n - before);
   ck_assert_msg(eval_weigh(p, &item, 1, 2, max_out, &err) == FL_OK, "%s", err.text);
   ck_assert_uint_eq(fl_seq_rows(prefix), before);
@@ -188,9 +187,12 @@ static int read_text(eval_questions *q, const char *text, fl_err *err) {
 
 START_TEST(questions_in_both_shapes) {
   eval_questions q;
-  ck_assert_int_eq(read_text(&q, "\n{\"question\":\"a\",\"doc\":\"d\",\"value\":[\"x\",\"y\"]}\n"
+  ck_assert_int_eq(read_text(&q,
+                             "\n{\"question\":\"a\",\"doc\":\"d\",\"value\":[\"x\",\"y\"]}\n"
                              "  \n{\"question\":\"b\",\"document\":\"d\",\"answer\":\"It is z.\","
-                             "\"value\":\"z\"}", NULL), FL_OK);
+                             "\"value\":\"z\"}",
+                             NULL),
+                   FL_OK);
   ck_assert_uint_eq(q.n, 2);
   ck_assert_uint_eq(q.q[0].value.n, 2);
   ck_assert_str_eq(q.q[0].value.v[1], "y");
@@ -199,9 +201,12 @@ START_TEST(questions_in_both_shapes) {
   eval_questions_limit(&q, 1);
   ck_assert_uint_eq(q.n, 1);
   eval_questions_release(&q);
-  ck_assert_int_eq(read_text(&q, " [{\"question\":\"a\",\"doc\":\"d\",\"options\":[\"x\",\"y\"],"
+  ck_assert_int_eq(read_text(&q,
+                             " [{\"question\":\"a\",\"doc\":\"d\",\"options\":[\"x\",\"y\"],"
                              "\"correct\":1},{\"question\":\"a\",\"doc\":\"d\",\"value\":\"Y\","
-                             "\"options\":[\"x\",\"z\",\"y\"]}]", NULL), FL_OK);
+                             "\"options\":[\"x\",\"z\",\"y\"]}]",
+                             NULL),
+                   FL_OK);
   ck_assert_uint_eq(q.n_options, 2);
   ck_assert_uint_eq(q.q[0].correct, 1);
   ck_assert_str_eq(q.q[0].value.v[0], "y");
@@ -212,10 +217,17 @@ END_TEST
 
 START_TEST(questions_that_are_refused) {
   static const char *const bad[] = {
-    "", "\n \n", "[]", "[1]", "{}", "[", "{\"question\":\"a\",\"value\":\"v\"}",
+    "",
+    "\n \n",
+    "[]",
+    "[1]",
+    "{}",
+    "[",
+    "{\"question\":\"a\",\"value\":\"v\"}",
     "{\"question\":\"a\",\"doc\":\"d\",\"value\":[]}",
     "{\"question\":\"a\",\"doc\":\"d\",\"value\":[1]}",
-    "{\"question\":\"a\",\"doc\":\"d\",\"value\":\"\"}", "{\"question\":\"a\",\"doc\":\"d\"}",
+    "{\"question\":\"a\",\"doc\":\"d\",\"value\":\"\"}",
+    "{\"question\":\"a\",\"doc\":\"d\"}",
     "{\"question\":\"a\",\"doc\":\"d\",\"value\":{\"x\":\"y\"}}",
     "{\"question\":\"a\",\"doc\":\"d\",\"options\":[\"x\"],\"correct\":0}",
     "{\"question\":\"a\",\"doc\":\"d\",\"options\":[\"x\",\"y\"],\"correct\":2}",
@@ -264,17 +276,31 @@ static fl_json *some_summary(void) {
 
 START_TEST(thresholds) {
   fl_json *s = some_summary();
-  static const char *const met[] = { "context>=0.75", "context<=0.75", "oracle>=context-0.1",
-                                     "oracle<=context", "perplexity:oracle<=1.5",
-                                     "rows:oracle<=context-300", "low:oracle>=0.25" };
+  static const char *const met[] = { "context>=0.75",          "context<=0.75",
+                                     "oracle>=context-0.1",    "oracle<=context",
+                                     "perplexity:oracle<=1.5", "rows:oracle<=context-300",
+                                     "low:oracle>=0.25" };
   static const char *const missed[] = { "context>=0.76", "oracle>=context-0.09", "context<=0.7",
                                         "perplexity:oracle<=1.4", "rows:context<=100" };
-  static const char *const malformed_[] = {
-    "", "context", "context>0.7", "context>=", "context>=x", ">=0.5", "nobody>=0.5",
-    "context>=0.5x", "context>=nan", "context>=1e999", "context>=oracle-", "context>=oracle-x",
-    "nothing:context>=1", ":context>=1", "perplexity:context<=2", "context>=-", "context=>1",
-    "a-member-with-a-name-that-is-far-too-long:context>=1", "share:share:context>=1"
-  };
+  static const char *const malformed_[] = { "",
+                                            "context",
+                                            "context>0.7",
+                                            "context>=",
+                                            "context>=x",
+                                            ">=0.5",
+                                            "nobody>=0.5",
+                                            "context>=0.5x",
+                                            "context>=nan",
+                                            "context>=1e999",
+                                            "context>=oracle-",
+                                            "context>=oracle-x",
+                                            "nothing:context>=1",
+                                            ":context>=1",
+                                            "perplexity:context<=2",
+                                            "context>=-",
+                                            "context=>1",
+                                            "a-member-with-a-name-that-is-far-too-long:context>=1",
+                                            "share:share:context>=1" };
   for (size_t i = 0; i < sizeof met / sizeof *met; i++)
     ck_assert_msg(eval_threshold(s, met[i], NULL) == FL_OK, "%s", met[i]);
   for (size_t i = 0; i < sizeof missed / sizeof *missed; i++)
@@ -298,7 +324,7 @@ START_TEST(the_page_escapes_everything) {
   ck_assert_ptr_null(strstr(page.data, "<!--"));
   ck_assert_ptr_null(strstr(page.data, "http-equiv"));
   ck_assert_ptr_nonnull(strstr(page.data, "&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;'"
-                               "&#xFFFD;&#xFFFD;&#xFFFD;"));
+                                          "&#xFFFD;&#xFFFD;&#xFFFD;"));
   ck_assert_ptr_nonnull(strstr(page.data, "<title>&lt;b&gt;&#xFFFD;&amp;</title>"));
   ck_assert_ptr_nonnull(strstr(page.data, "]]&gt;--&gt;&lt;!--"));
   ck_assert_ptr_nonnull(strstr(page.data, "<svg"));

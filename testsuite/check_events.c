@@ -16,7 +16,7 @@ static fl_json *next_line(const char **at) {
   const char *end = strchr(*at, '\n');
   ck_assert_ptr_nonnull(end);
   fl_json *v = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_msg(fl_json_parse(&v, *at, (size_t)(end - *at), &err) == FL_OK, "%s", err.text);
   *at = end + 1;
   return v;
@@ -25,7 +25,7 @@ static fl_json *next_line(const char **at) {
 START_TEST(every_kind_of_member) {
   fl_events *log;
   fl_event e;
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   const double before = fl_wall_s();
   ck_assert_int_eq(fl_events_open(&log, scratch("events"), 0, NULL), FL_OK);
   fl_event_begin(&e, "round");
@@ -60,7 +60,7 @@ END_TEST
 START_TEST(a_cut_line_is_completed) {
   fl_events *log;
   fl_event e;
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   scratch_put(scratch("events"), "{\"t\":1}\n{\"t\":2,\"e", 17);
   for (int i = 0; i < 2; i++) {
     ck_assert_int_eq(fl_events_open(&log, scratch("events"), 0, NULL), FL_OK);
@@ -118,7 +118,7 @@ static void *emit_many(void *log) {
 START_TEST(lines_of_threads_stay_whole) {
   fl_events *log;
   pthread_t thread[THREADS];
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   size_t lines = 0;
   double sum = 0, i = 0;
   ck_assert_int_eq(fl_events_open(&log, scratch("events"), 0, NULL), FL_OK);

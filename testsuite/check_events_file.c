@@ -135,7 +135,10 @@ START_TEST(a_turn_that_was_cut_short) {
 END_TEST
 
 enum { WRITERS = 3, EACH = 60 };
-typedef struct writer { fl_events *log; int64_t first; } writer;
+typedef struct writer {
+  fl_events *log;
+  int64_t first;
+} writer;
 
 static void *write_each(void *arg) {
   const writer *w = arg;

@@ -58,14 +58,19 @@ static size_t count_kind(const event_list *l, const char *kind) {
   return n;
 }
 
-static const struct { const char *kind; const char *members[24]; } schema[] = {
-  { "run", { "cmd", "version", "pid", "resumed", "model", "model_name", "model_hash", "fleet",
-             "threads", "isa", "kernel", "host", "cpus", "mem_bytes", "seed", "rounds", "round0",
-             "docs", "budget", "peak_gflops", "peak_gbs", "flags" } },
+static const struct {
+  const char *kind;
+  const char *members[24];
+} schema[] = {
+  { "run", { "cmd",        "version",     "pid",      "resumed", "model",  "model_name",
+             "model_hash", "fleet",       "threads",  "isa",     "kernel", "host",
+             "cpus",       "mem_bytes",   "seed",     "rounds",  "round0", "docs",
+             "budget",     "peak_gflops", "peak_gbs", "flags" } },
   { "doc", { "doc", "name", "tokens", "rows", "steps", "resident", "state", "hash" } },
-  { "round", { "round", "doc", "loss", "teacher", "lr", "grad_norm", "tokens", "rows", "parts",
-               "steps", "seconds", "gen_s", "teacher_s", "student_s", "opt_s", "io_s", "gflop",
-               "gbyte", "gen_tokens", "rss", "peak_rss", "resident_bytes", "resident" } },
+  { "round",
+    { "round", "doc",   "loss",       "teacher", "lr",        "grad_norm",      "tokens",  "rows",
+      "parts", "steps", "seconds",    "gen_s",   "teacher_s", "student_s",      "opt_s",   "io_s",
+      "gflop", "gbyte", "gen_tokens", "rss",     "peak_rss",  "resident_bytes", "resident" } },
   { "study", { "doc", "round", "conv", "kind", "first", "end", "request" } },
   { "rotate", { "round", "out", "in" } },
   { "heldout", { "round", "doc", "alone", "composed", "teacher", "convs" } },
@@ -200,13 +205,15 @@ END_TEST
 
 struct talk {
   int fd;
-  size_t at;              /* next line of the script */
-  char heard[8192];       /* since the last line was said */
+  size_t at;        /* next line of the script */
+  char heard[8192]; /* since the last line was said */
   size_t n;
   uint64_t polls;
 };
 
-static const struct { const char *say, *want; } script[] = {
+static const struct {
+  const char *say, *want;
+} script[] = {
   { "{\"cmd\":\"ping\"}", "\"round\":0" },
   { "{\"cmd\":\"retrieve\",\"query\":\"founding year of Calcove Bakery\"}", "\"chosen\":[0" },
   { "{\"cmd\":\"set\",\"key\":\"lr\",\"value\":0.001}", "\"ok\":true" },
@@ -236,8 +243,8 @@ static int converse(void *ctx) {
   t->heard[t->n] = '\0';
   if (t->at > 0) {
     if (strstr(t->heard, "\"ok\"") == NULL) return FL_OK; /* no reply yet */
-    ck_assert_msg(strstr(t->heard, script[t->at - 1].want) != NULL, "%s: %s",
-                  script[t->at - 1].say, t->heard);
+    ck_assert_msg(strstr(t->heard, script[t->at - 1].want) != NULL, "%s: %s", script[t->at - 1].say,
+                  t->heard);
   }
   if (t->at == N_SCRIPT) return FL_OK;
   t->n = 0;
@@ -338,15 +345,16 @@ END_TEST
 /* --- readers beside a writer --- */
 
 struct reading {
-  fl_fleet *early;   /* opened at the first poll, its files go one by one */
+  fl_fleet *early; /* opened at the first poll, its files go one by one */
   uint64_t polls;
 };
 
 static void read_all(fl_fleet *f) {
   fl_rag_options rag = { .docs = 3, .chunks = 8, .floor = -1 };
   for (size_t i = 0; i < fl_fleet_n_docs(f); i++) {
-    fl_ask_options o = { .arm = FL_ARM_CARTRIDGE, .docs = &i, .n_docs = 1, .max_new = 1,
-                         .sampling = FL_SAMPLING_GREEDY };
+    fl_ask_options o = {
+      .arm = FL_ARM_CARTRIDGE, .docs = &i, .n_docs = 1, .max_new = 1, .sampling = FL_SAMPLING_GREEDY
+    };
     fl_reply r = { 0 };
     fl_hits h = { 0 };
     fl_err err = { 0 };

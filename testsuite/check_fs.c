@@ -13,8 +13,8 @@
 #include "scratch.h"
 
 static void has_text(const char *path, const char *want) {
-  fl_buf b = {0};
-  fl_err err = {0};
+  fl_buf b = { 0 };
+  fl_err err = { 0 };
   ck_assert_msg(fl_fs_read(&b, path, 1 << 20, &err) == FL_OK, "%s", err.text);
   ck_assert_uint_eq(b.len, strlen(want));
   ck_assert_str_eq(b.data, want);
@@ -25,8 +25,8 @@ START_TEST(reading) {
   const char *path = scratch("file");
   scratch_put(path, "0123456789", 10);
   has_text(path, "0123456789");
-  fl_buf b = {0};
-  fl_err err = {0};
+  fl_buf b = { 0 };
+  fl_err err = { 0 };
   ck_assert_int_eq(fl_fs_read(&b, path, 10, NULL), FL_OK);
   ck_assert_int_eq(fl_fs_read(&b, path, 9, &err), FL_EINPUT);
   ck_assert_ptr_nonnull(strstr(err.text, "limit of 9 bytes"));
@@ -43,7 +43,7 @@ END_TEST
 
 START_TEST(a_named_pipe_is_refused_and_does_not_hang) {
   const char *path = scratch("pipe");
-  fl_map m = {0};
+  fl_map m = { 0 };
   ck_assert_int_eq(mkfifo(path, 0600), 0);
   ck_assert_int_eq(fl_map_open(&m, path, NULL), FL_EINPUT);
 }
@@ -51,7 +51,7 @@ END_TEST
 
 START_TEST(mapping) {
   static char data[3 * 65536 + 5];
-  fl_map m = {0};
+  fl_map m = { 0 };
   memset(data, 'x', sizeof data);
   data[65536] = 'y';
   scratch_put(scratch("big"), data, sizeof data);
@@ -74,7 +74,7 @@ END_TEST
 START_TEST(sink_writes_everything) {
   static char big[200000];
   fl_sink *s;
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   size_t want = 0;
   for (size_t i = 0; i < sizeof big; i++) big[i] = (char)('a' + i % 23);
   ck_assert_int_eq(fl_sink_open(&s, scratch("out"), NULL), FL_OK);
@@ -86,8 +86,7 @@ START_TEST(sink_writes_everything) {
   ck_assert_int_eq(fl_fs_read(&b, scratch("out"), SIZE_MAX, NULL), FL_OK);
   ck_assert_uint_eq(b.len, want);
   size_t at = 0;
-  for (size_t n = 0; n < sizeof big; at += n, n = n * 2 + 1)
-    ck_assert_mem_eq(b.data + at, big, n);
+  for (size_t n = 0; n < sizeof big; at += n, n = n * 2 + 1) ck_assert_mem_eq(b.data + at, big, n);
   fl_buf_release(&b);
 }
 END_TEST
@@ -113,7 +112,7 @@ START_TEST(replace_swaps_whole_files) {
   ck_assert_int_eq(stat(path, &st), 0);
   ck_assert_uint_eq(st.st_mode & 0777, 0600);
   ck_assert_uint_eq(scratch_count(), 1); /* no temporary file stays */
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_int_eq(fl_fs_replace(scratch("none/x"), "x", 1, &err), FL_ENOENT);
   ck_assert_ptr_nonnull(strstr(err.text, "none/x"));
 }
@@ -137,13 +136,13 @@ END_TEST
 /* A rename would put a file in the place of a device, a pipe or a link. */
 START_TEST(only_files_are_replaced) {
   fl_sink *s;
-  fl_err err = {0};
+  fl_err err = { 0 };
   mkdir(scratch("d"), 0777);
   ck_assert_int_eq(mkfifo(scratch("p"), 0600), 0);
   ck_assert_int_eq(symlink("/dev/null", scratch("l")), 0);
-  const char *const names[] = {"d", "p", "l"}, *const kinds[] = {"folder", "pipe", "link"};
+  const char *const names[] = { "d", "p", "l" }, *const kinds[] = { "folder", "pipe", "link" };
   for (size_t i = 0; i < 3; i++) {
-    err = (fl_err){0};
+    err = (fl_err){ 0 };
     ck_assert_int_eq(fl_fs_open_temp(&s, scratch(names[i]), &err), FL_EFAIL);
     ck_assert_msg(strstr(err.text, kinds[i]) != NULL, "%s", err.text);
     ck_assert_int_eq(fl_fs_replace(scratch(names[i]), "x", 1, NULL), FL_EFAIL);
@@ -158,7 +157,7 @@ END_TEST
 /* A device that is always full: the reason has its name, and the device is not removed. */
 START_TEST(full_disk) {
   fl_sink *s;
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_int_eq(fl_sink_open(&s, "/dev/full", NULL), FL_OK);
   ck_assert_int_eq(fl_sink_write(s, "x", 1), FL_OK); /* buffered */
   ck_assert_int_eq(fl_sink_close(s, &err), FL_EFAIL);
@@ -173,10 +172,10 @@ END_TEST
 START_TEST(size_limit) {
   static const char big[300000];
   fl_sink *s;
-  fl_err err = {0};
+  fl_err err = { 0 };
   scratch_put(scratch("old"), "old", 3);
   signal(SIGXFSZ, SIG_IGN);
-  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){100000, 100000}), 0);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 100000, 100000 }), 0);
   ck_assert_int_eq(fl_sink_open(&s, scratch("new"), NULL), FL_OK);
   ck_assert_int_eq(fl_sink_write(s, big, sizeof big), FL_EFAIL);
   ck_assert_int_eq(fl_sink_write(s, big, 1), FL_EFAIL); /* sticks */
@@ -233,8 +232,8 @@ START_TEST(folders) {
 END_TEST
 
 START_TEST(listing_is_in_byte_order) {
-  static const char *const made[] = {"b", "a", "\xC3\xA9", "B", "a.txt", ".hidden"};
-  static const char *const want[] = {".hidden", "B", "a", "a.txt", "b", "\xC3\xA9"};
+  static const char *const made[] = { "b", "a", "\xC3\xA9", "B", "a.txt", ".hidden" };
+  static const char *const want[] = { ".hidden", "B", "a", "a.txt", "b", "\xC3\xA9" };
   for (size_t i = 0; i < 6; i++) scratch_put(scratch(made[i]), "", 0);
   char **names;
   size_t n;
@@ -299,7 +298,7 @@ START_TEST(lock_keeps_others_out_and_dies_with_its_holder) {
   }
   ck_assert_int_eq(read(ready[0], &byte, 1), 1);
   fl_lock *l = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   char pid[32];
   snprintf(pid, sizeof pid, "process %ld", (long)child);
   ck_assert_int_eq(fl_lock_take(&l, path, &err), FL_EBUSY);

@@ -22,8 +22,8 @@ static void make(moments *x, float start) {
       x->m[s][i] = start - (float)i;
       x->v[s][i] = start + (float)(i + s);
     }
-  x->slot[0] = (fl_fza_slot){"layers.0.k", 2, 3, 41, x->m[0], x->v[0]};
-  x->slot[1] = (fl_fza_slot){"layers.0.v", 3, 2, 42, x->m[1], x->v[1]};
+  x->slot[0] = (fl_fza_slot){ "layers.0.k", 2, 3, 41, x->m[0], x->v[0] };
+  x->slot[1] = (fl_fza_slot){ "layers.0.v", 3, 2, 42, x->m[1], x->v[1] };
 }
 
 static void unchanged(const moments *x, float start) {
@@ -36,7 +36,7 @@ static void unchanged(const moments *x, float start) {
 
 static void slot_bytes(fl_buf *b, const fl_fza_slot *s) {
   const uint16_t len = (uint16_t)strlen(s->name);
-  const uint64_t sizes[3] = {s->rows, s->cols, s->step};
+  const uint64_t sizes[3] = { s->rows, s->cols, s->step };
   fl_buf_append(b, &len, 2);
   fl_buf_append(b, s->name, len);
   fl_buf_append(b, sizes, 24);
@@ -54,7 +54,7 @@ static void file_bytes(fl_buf *b, const moments *x, uint32_t count) {
 
 START_TEST(written_bytes_follow_the_layout) {
   moments x;
-  fl_buf want = {0}, got = {0};
+  fl_buf want = { 0 }, got = { 0 };
   make(&x, 10);
   ck_assert_int_eq(fl_fza_write(scratch("f.fza"), x.slot, 2, NULL), FL_OK);
   ck_assert_int_eq(fl_fs_read(&got, scratch("f.fza"), 10000, NULL), FL_OK);
@@ -72,7 +72,7 @@ START_TEST(reading_is_by_name) {
   make(&y, 0);
   x.slot[1].step = UINT64_MAX;
   ck_assert_int_eq(fl_fza_write(scratch("f.fza"), x.slot, 2, NULL), FL_OK);
-  fl_fza_slot swapped[2] = {y.slot[1], y.slot[0]};
+  fl_fza_slot swapped[2] = { y.slot[1], y.slot[0] };
   ck_assert_int_eq(fl_fza_read(scratch("f.fza"), swapped, 2, NULL), FL_OK);
   ck_assert_mem_eq(y.m, x.m, sizeof x.m);
   ck_assert_mem_eq(y.v, x.v, sizeof x.v);
@@ -87,9 +87,26 @@ START_TEST(no_slots) {
 END_TEST
 
 typedef enum fault {
-  NO_FAULT, BAD_MAGIC, OTHER_VERSION, COUNT_TOO_SMALL, COUNT_TOO_LARGE, COUNT_HUGE,
-  UNKNOWN_NAME, NAME_TWICE, NAME_PAST_END, NAME_EMPTY, OTHER_ROWS, ROWS_AND_COLS_SWAPPED,
-  ROWS_OVERFLOW, M_NAN, M_INFINITE, V_NAN, V_INFINITE, V_NEGATIVE, LAST_V_NAN, TRAILING_BYTE,
+  NO_FAULT,
+  BAD_MAGIC,
+  OTHER_VERSION,
+  COUNT_TOO_SMALL,
+  COUNT_TOO_LARGE,
+  COUNT_HUGE,
+  UNKNOWN_NAME,
+  NAME_TWICE,
+  NAME_PAST_END,
+  NAME_EMPTY,
+  OTHER_ROWS,
+  ROWS_AND_COLS_SWAPPED,
+  ROWS_OVERFLOW,
+  M_NAN,
+  M_INFINITE,
+  V_NAN,
+  V_INFINITE,
+  V_NEGATIVE,
+  LAST_V_NAN,
+  TRAILING_BYTE,
   N_FAULTS
 } fault;
 
@@ -98,10 +115,17 @@ static void make_faulty(fl_buf *b, fault f) {
   make(&x, 10);
   switch (f) {
   case UNKNOWN_NAME: x.slot[1].name = "layers.1.v"; break;
-  case NAME_TWICE: x.slot[1].name = "layers.0.k"; x.slot[1].rows = 2; x.slot[1].cols = 3; break;
+  case NAME_TWICE:
+    x.slot[1].name = "layers.0.k";
+    x.slot[1].rows = 2;
+    x.slot[1].cols = 3;
+    break;
   case NAME_EMPTY: x.slot[0].name = ""; break;
   case OTHER_ROWS: x.slot[0].rows = 1; break;
-  case ROWS_AND_COLS_SWAPPED: x.slot[0].rows = 3; x.slot[0].cols = 2; break;
+  case ROWS_AND_COLS_SWAPPED:
+    x.slot[0].rows = 3;
+    x.slot[0].cols = 2;
+    break;
   case M_NAN: x.m[0][5] = NAN; break;
   case M_INFINITE: x.m[1][0] = -INFINITY; break;
   case V_NAN: x.v[0][0] = NAN; break;
@@ -110,9 +134,11 @@ static void make_faulty(fl_buf *b, fault f) {
   case LAST_V_NAN: x.v[1][5] = NAN; break;
   default: break;
   }
-  file_bytes(b, &x, f == COUNT_TOO_SMALL ? 1 : f == COUNT_TOO_LARGE ? 3
-                                             : f == COUNT_HUGE      ? UINT32_MAX
-                                                                    : 2);
+  file_bytes(b, &x,
+             f == COUNT_TOO_SMALL   ? 1
+             : f == COUNT_TOO_LARGE ? 3
+             : f == COUNT_HUGE      ? UINT32_MAX
+                                    : 2);
   if (f == BAD_MAGIC) b->data[0] = 'G';
   if (f == OTHER_VERSION) b->data[3] = '4';
   if (f == NAME_PAST_END) memset(b->data + 8, 0xFF, 2);
@@ -122,8 +148,8 @@ static void make_faulty(fl_buf *b, fault f) {
 
 START_TEST(ways_to_be_wrong) {
   moments y;
-  fl_buf b = {0};
-  fl_err err = {0};
+  fl_buf b = { 0 };
+  fl_err err = { 0 };
   make(&y, 0);
   make_faulty(&b, (fault)_i);
   scratch_put(scratch("f.fza"), b.data, b.len);
@@ -136,7 +162,7 @@ END_TEST
 
 START_TEST(every_cut) {
   moments x, y;
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   make(&x, 10);
   make(&y, 0);
   file_bytes(&b, &x, 2);

@@ -4,7 +4,9 @@
 
 enum { N = 5 };
 static const char *const questions[N] = {
-  "At what hour does Hargate Lighthouse open?", "Who is the keeper?", "Name the river.",
+  "At what hour does Hargate Lighthouse open?",
+  "Who is the keeper?",
+  "Name the river.",
   "What is the motto of the mine? Who wrote it, and why was it chosen by the people there?",
   "Hello",
 };
@@ -31,8 +33,7 @@ static void run(const rig *r, fl_ids out[N], fl_stop stop[N], bool together, siz
   fl_stream s[N];
   fl_ids prompt[N] = { { 0 } };
   for (size_t i = 0; i < N; i++) stream_init(r, &s[i], pool, &prompt[i], i);
-  if (together)
-    ck_assert_int_eq(fl_generate(p, s, N, NULL, NULL), FL_OK);
+  if (together) ck_assert_int_eq(fl_generate(p, s, N, NULL, NULL), FL_OK);
   else
     for (size_t i = 0; i < N; i++) ck_assert_int_eq(fl_generate(p, &s[i], 1, NULL, NULL), FL_OK);
   for (size_t i = 0; i < N; i++) {

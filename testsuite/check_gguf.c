@@ -8,9 +8,9 @@ static bool str_is(fl_str s, const char *want) {
 }
 
 static fl_gguf *open_good(void) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_gguf *g = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   write_gguf(&b, NO_FAULT);
   ck_assert_msg(open_bytes(&g, b.data, b.len, &err) == FL_OK, "%s", err.text);
   fl_buf_release(&b);
@@ -62,7 +62,7 @@ START_TEST(arrays) {
   ck_assert(fl_gguf_get_arr(g, "none", &a) && a.n == 0 && !fl_gguf_arr_next_str(&a, &cursor, &s));
   ck_assert(!fl_gguf_get_arr(g, "u8", &a) && !fl_gguf_get_arr(g, "missing", &a));
   ck_assert(fl_gguf_get_arr(g, "words", &a) && a.n == 3);
-  static const char *const words[] = {"one", "", "three"};
+  static const char *const words[] = { "one", "", "three" };
   for (size_t i = 0; i < 3; i++)
     ck_assert(fl_gguf_arr_next_str(&a, &cursor, &s) && str_is(s, words[i]));
   ck_assert(!fl_gguf_arr_next_str(&a, &cursor, &s));
@@ -93,7 +93,7 @@ END_TEST
 /* The raw pairs in a row are what the writer put between the counts and the tensors. */
 START_TEST(raw_pairs) {
   fl_gguf *g = open_good();
-  fl_buf want = {0}, got = {0};
+  fl_buf want = { 0 }, got = { 0 };
   put_good_pairs(&want);
   for (size_t i = 0; i < fl_gguf_n_meta(g); i++) {
     const uint8_t *p;
@@ -110,9 +110,9 @@ START_TEST(raw_pairs) {
 END_TEST
 
 START_TEST(ways_to_be_wrong) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_gguf *g = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   write_gguf(&b, (fault)_i);
   ck_assert_msg(open_bytes(&g, b.data, b.len, &err) == FL_EINPUT, "fault %d accepted", _i);
   ck_assert_ptr_null(g);
@@ -124,7 +124,7 @@ START_TEST(ways_to_be_wrong) {
 END_TEST
 
 START_TEST(every_cut) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   write_gguf(&b, NO_FAULT);
   /* "future" has no known size: only its offset, 128 bytes into the data, is needed. */
   const size_t needed = b.len - DATA_BYTES + 128;
@@ -140,9 +140,9 @@ END_TEST
 
 /* Each byte of the header set to a few values: refused, or accepted and usable. */
 START_TEST(every_changed_byte) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   write_gguf(&b, NO_FAULT);
-  static const uint8_t flips[] = {0x01, 0x08, 0x80, 0xFF};
+  static const uint8_t flips[] = { 0x01, 0x08, 0x80, 0xFF };
   for (size_t at = 0; at < b.len - DATA_BYTES; at++) {
     for (size_t k = 0; k < sizeof flips; k++) {
       fl_gguf *g = NULL;
@@ -159,7 +159,7 @@ START_TEST(every_changed_byte) {
 END_TEST
 
 START_TEST(alignment_moves_the_data) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_gguf *g = NULL;
   fl_buf_puts(&b, "GGUF");
   put_u32(&b, 2);
@@ -167,9 +167,9 @@ START_TEST(alignment_moves_the_data) {
   put_u64(&b, 1);
   put_key(&b, "general.alignment", FL_GGUF_U32);
   put_u32(&b, 256);
-  put_tensor(&b, "t", 1, (uint64_t[]){1}, FL_F32, 256);
+  put_tensor(&b, "t", 1, (uint64_t[]){ 1 }, FL_F32, 256);
   while (b.len < 512) fl_buf_putc(&b, 0);
-  fl_buf_append(&b, &(float){3.25f}, 4);
+  fl_buf_append(&b, &(float){ 3.25f }, 4);
   ck_assert_int_eq(open_bytes(&g, b.data, b.len, NULL), FL_OK);
   ck_assert(fl_gguf_alignment(g) == 256 && fl_gguf_version(g) == 2);
   ck_assert(*(const float *)fl_gguf_tensor_at(g, 0)->data == 3.25f);
@@ -180,7 +180,7 @@ START_TEST(alignment_moves_the_data) {
 END_TEST
 
 START_TEST(no_tensors_and_no_pairs) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_gguf *g = NULL;
   fl_buf_puts(&b, "GGUF");
   put_u32(&b, 3);
@@ -196,12 +196,12 @@ START_TEST(no_tensors_and_no_pairs) {
 END_TEST
 
 START_TEST(no_memory) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_gguf *g = NULL;
   write_gguf(&b, NO_FAULT);
   scratch_put(scratch("m.gguf"), b.data, b.len);
   for (size_t n = 1; n <= 6; n++) {
-    fl_err err = {0};
+    fl_err err = { 0 };
     fl_mem_fault_after(n);
     ck_assert_int_eq(fl_gguf_open(&g, scratch("m.gguf"), &err), FL_ENOMEM);
     fl_mem_fault_after(0);
@@ -213,7 +213,7 @@ END_TEST
 
 START_TEST(other_files) {
   fl_gguf *g = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_int_eq(fl_gguf_open(&g, scratch("none"), &err), FL_ENOENT);
   ck_assert_int_eq(fl_gguf_open(&g, scratch_dir, NULL), FL_EINPUT);
   ck_assert_int_eq(open_bytes(&g, "", 0, NULL), FL_EINPUT);
@@ -224,7 +224,7 @@ END_TEST
 /* Figures as gguf-py 0.19.0 reads them from the same file. */
 START_TEST(a_model_of_llama_cpps_tools) {
   fl_gguf *g = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   fl_str s;
   uint64_t u = 0;
   fl_gguf_arr a;
@@ -244,7 +244,7 @@ END_TEST
 
 START_TEST(the_fingerprint_sees_a_changed_weight) {
   fl_gguf *g = NULL;
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   char one[FL_HASH_TEXT], two[FL_HASH_TEXT];
   write_gguf(&b, NO_FAULT);
   ck_assert_int_eq(open_bytes(&g, b.data, b.len, NULL), FL_OK);
@@ -265,19 +265,19 @@ END_TEST
  * and its end shows. */
 START_TEST(the_fingerprint_of_a_large_file) {
   enum { ROWS = 20 << 20 };
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   char before[FL_HASH_TEXT], after[FL_HASH_TEXT];
   const char *path = scratch("big.gguf");
   fl_buf_puts(&b, "GGUF");
   put_u32(&b, 3);
   put_u64(&b, 1);
   put_u64(&b, 0);
-  put_tensor(&b, "t", 1, (uint64_t[]){ROWS}, FL_F32, 0);
+  put_tensor(&b, "t", 1, (uint64_t[]){ ROWS }, FL_F32, 0);
   while (b.len % 32 != 0) fl_buf_putc(&b, 0);
   const long data = (long)b.len, size = (long)ROWS * 4;
   scratch_put(path, b.data, b.len);
   ck_assert_int_eq(truncate(path, data + size), 0);
-  const long places[] = {-1, 0, size / 2, size - 1};
+  const long places[] = { -1, 0, size / 2, size - 1 };
   for (size_t i = 0; i < 4; i++) {
     fl_gguf *g = NULL;
     if (places[i] >= 0) {
@@ -299,7 +299,7 @@ Suite *suite_gguf(void) {
   Suite *s = suite_create("gguf");
   TCase *core = tcase_create("Core"), *limits = tcase_create("Limits");
   TCase *errors = tcase_create("Errors"), *golden = tcase_create("Golden");
-  TCase *const all[] = {core, limits, errors, golden};
+  TCase *const all[] = { core, limits, errors, golden };
   for (size_t i = 0; i < 4; i++) {
     tcase_add_checked_fixture(all[i], scratch_begin, scratch_end);
     tcase_set_timeout(all[i], 60);

@@ -9,25 +9,43 @@
 
 static fl_json *parse(const char *text) {
   fl_json *v = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_msg(fl_json_parse(&v, text, strlen(text), &err) == FL_OK, "%s: %s", text, err.text);
   return v;
 }
 
 static void prints_as(const fl_json *v, bool pretty, const char *want) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_json_print(&b, v, pretty);
   ck_assert_str_eq(b.data, want);
   fl_buf_release(&b);
 }
 
 static const char *const round_trips[] = {
-    "{}", "[]", "null", "true", "false", "\"\"", "0", "-1", "1.5", "0.1", "1e+100",
-    "4.94065645841247e-324",
-    "9007199254740992", "-9007199254740991", "1.7976931348623157e+308", "0.30000000000000004",
-    "123456789012", "{\"a\":[1,2,{\"b\":null}],\"c\":\"x\"}", "[[],{},[[]]]",
-    "\"\\\"\\\\\\b\\f\\n\\r\\t\\u0001\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x90\x8D\x88\"",
-    "[true,false,null]", "{\"\":1}", "{\"a\":1,\"A\":2}",
+  "{}",
+  "[]",
+  "null",
+  "true",
+  "false",
+  "\"\"",
+  "0",
+  "-1",
+  "1.5",
+  "0.1",
+  "1e+100",
+  "4.94065645841247e-324",
+  "9007199254740992",
+  "-9007199254740991",
+  "1.7976931348623157e+308",
+  "0.30000000000000004",
+  "123456789012",
+  "{\"a\":[1,2,{\"b\":null}],\"c\":\"x\"}",
+  "[[],{},[[]]]",
+  "\"\\\"\\\\\\b\\f\\n\\r\\t\\u0001\"",
+  "\"\xC3\xA9\xE2\x82\xAC\xF0\x90\x8D\x88\"",
+  "[true,false,null]",
+  "{\"\":1}",
+  "{\"a\":1,\"A\":2}",
 };
 
 START_TEST(text_comes_back) {
@@ -42,10 +60,14 @@ END_TEST
 
 START_TEST(other_spellings) {
   static const char *const pairs[][2] = {
-      {" \t\r\n{ \"a\" : [ 1 , 2 ] } \n", "{\"a\":[1,2]}"},
-      {"\"\\u00e9\\u20AC\\ud800\\udF48\\/\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x90\x8D\x88/\""},
-      {"1E2", "100"}, {"1e-2", "0.01"}, {"2.50", "2.5"}, {"1e22", "1e+22"},
-      {"9007199254740994", "9007199254740994"}, {"\"\x7F\"", "\"\x7F\""},
+    { " \t\r\n{ \"a\" : [ 1 , 2 ] } \n", "{\"a\":[1,2]}" },
+    { "\"\\u00e9\\u20AC\\ud800\\udF48\\/\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x90\x8D\x88/\"" },
+    { "1E2", "100" },
+    { "1e-2", "0.01" },
+    { "2.50", "2.5" },
+    { "1e22", "1e+22" },
+    { "9007199254740994", "9007199254740994" },
+    { "\"\x7F\"", "\"\x7F\"" },
   };
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
     fl_json *v = parse(pairs[i][0]);
@@ -56,18 +78,70 @@ START_TEST(other_spellings) {
 END_TEST
 
 static const char *const refused[] = {
-    "", " ", "{", "[", "\"", "]", "}", "{]", "[}", "[1,]", "[,1]", "[1 2]", "{,}", "{\"a\"}",
-    "{\"a\":}", "{\"a\":1,}", "{a:1}", "{'a':1}", "{1:1}", "nul", "True", "nulll", "NaN",
-    "Infinity", "-", "+1", "01", "-01", "1.", ".5", "1e", "1e+", "0x10", "1 1", "[] []", "// x\n1",
-    "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\u0000\"", "\"\\ud800\"", "\"\\ud800\\u0041\"",
-    "\"\\udc00\"", "\"\\ud800\\ud800\"", "\"\n\"", "\"\x01\"", "\"\x80\"", "\"\xC0\xAF\"",
-    "\"\xED\xA0\x80\"", "\"a", "\"\\", "\"\\u", "1e999", "[-1e400]", "{\"a\":1,\"a\":2}",
-    "{\"x\":{\"b\":1,\"c\":2,\"b\":1}}", "{\"\\u0061\":1,\"a\":2}", "\xEF\xBB\xBF{}", "[1\v]",
+  "",
+  " ",
+  "{",
+  "[",
+  "\"",
+  "]",
+  "}",
+  "{]",
+  "[}",
+  "[1,]",
+  "[,1]",
+  "[1 2]",
+  "{,}",
+  "{\"a\"}",
+  "{\"a\":}",
+  "{\"a\":1,}",
+  "{a:1}",
+  "{'a':1}",
+  "{1:1}",
+  "nul",
+  "True",
+  "nulll",
+  "NaN",
+  "Infinity",
+  "-",
+  "+1",
+  "01",
+  "-01",
+  "1.",
+  ".5",
+  "1e",
+  "1e+",
+  "0x10",
+  "1 1",
+  "[] []",
+  "// x\n1",
+  "\"\\x\"",
+  "\"\\u12\"",
+  "\"\\u12g4\"",
+  "\"\\u0000\"",
+  "\"\\ud800\"",
+  "\"\\ud800\\u0041\"",
+  "\"\\udc00\"",
+  "\"\\ud800\\ud800\"",
+  "\"\n\"",
+  "\"\x01\"",
+  "\"\x80\"",
+  "\"\xC0\xAF\"",
+  "\"\xED\xA0\x80\"",
+  "\"a",
+  "\"\\",
+  "\"\\u",
+  "1e999",
+  "[-1e400]",
+  "{\"a\":1,\"a\":2}",
+  "{\"x\":{\"b\":1,\"c\":2,\"b\":1}}",
+  "{\"\\u0061\":1,\"a\":2}",
+  "\xEF\xBB\xBF{}",
+  "[1\v]",
 };
 
 START_TEST(refused_text) {
   fl_json *v = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_msg(fl_json_parse(&v, refused[_i], strlen(refused[_i]), &err) == FL_EINPUT,
                 "accepted: %s", refused[_i]);
   ck_assert_ptr_null(v);
@@ -100,7 +174,7 @@ END_TEST
 
 START_TEST(errors_name_the_offset) {
   fl_json *v = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   fl_json_parse(&v, "{\"a\":tru}", 9, &err);
   ck_assert_msg(strstr(err.text, "byte 5") != NULL, "%s", err.text);
 }
@@ -114,7 +188,7 @@ static void nested(fl_buf *b, size_t depth, const char *open, const char *close)
 }
 
 START_TEST(nesting_is_bounded) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_json *v = NULL;
   for (int object = 0; object < 2; object++) {
     nested(&b, 64, object ? "{\"a\":" : "[", object ? "}" : "]");
@@ -183,7 +257,7 @@ START_TEST(pretty) {
 END_TEST
 
 START_TEST(numbers_that_json_lacks) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_json_number_text(&b, NAN);
   fl_buf_putc(&b, ' ');
   fl_json_number_text(&b, -INFINITY);
@@ -193,7 +267,7 @@ START_TEST(numbers_that_json_lacks) {
 END_TEST
 
 START_TEST(escape_takes_any_bytes) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_json_escape(&b, "a\0b\xFF\xC3\xA9\xE2\x82", 8);
   ck_assert_str_eq(b.data, "\"a\\u0000b\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBD\"");
   fl_buf_release(&b);

@@ -30,11 +30,10 @@ END_TEST
 
 /* 100 MB without a byte on the disk, of each kind that is all text. */
 START_TEST(a_huge_file_is_refused_before_it_is_read) {
-  static const char *const files[][2] = {
-    { "huge.txt", "text" },  { "huge.md", "text" }, { "huge.json", "JSON" },
-    { "huge.jsonl", "JSON" }, { "huge.csv", "CSV" }, { "huge.tsv", "CSV" },
-    { "huge.tex", "LaTeX" }, { "huge", "text" }
-  };
+  static const char *const files[][2] = { { "huge.txt", "text" },  { "huge.md", "text" },
+                                          { "huge.json", "JSON" }, { "huge.jsonl", "JSON" },
+                                          { "huge.csv", "CSV" },   { "huge.tsv", "CSV" },
+                                          { "huge.tex", "LaTeX" }, { "huge", "text" } };
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     char want[80];
     FILE *f = fopen(at(files[i][0]), "wb");
@@ -69,7 +68,10 @@ START_TEST(json_becomes_an_outline) {
         "    - J\xC3\xB8n \xF0\x9F\x98\x80\nrows:\n  -\n    a: 1.50\n  -\n  - null\nnote: two\n"
         "  lines\n");
   gives("bare.json", "\"only a string\"", "only a string\n");
-  put("wide.json", "\xFF\xFE[\0" "1\0]\0", 8);
+  put("wide.json",
+      "\xFF\xFE[\0"
+      "1\0]\0",
+      8);
   ck_assert_str_eq(text_of("wide.json"), "- 1\n");
 }
 END_TEST
@@ -91,13 +93,20 @@ END_TEST
 START_TEST(json_faults_are_named) {
   static const struct {
     const char *text, *word;
-  } faults[] = { { "{\"a\":1", "comma or }" },          { "[1 2]", "comma or ]" },
-                 { "{a:1}", "name in quotes" },         { "{\"a\" 1}", "colon" },
-                 { "[\"x]", "string without its end" }, { "[01]", "a value" },
-                 { "[1.]", "a value" },                 { "[\"\\x\"]", "backslash" },
-                 { "[\"\\u12\"]", "hexadecimal" },      { "[\"a\nb\"]", "line break" },
-                 { "{} {}", "follows the value" },      { "[\n\n,]", "line 3" },
-                 { "nul", "a value" },                  { "[1,]", "a value" } };
+  } faults[] = { { "{\"a\":1", "comma or }" },
+                 { "[1 2]", "comma or ]" },
+                 { "{a:1}", "name in quotes" },
+                 { "{\"a\" 1}", "colon" },
+                 { "[\"x]", "string without its end" },
+                 { "[01]", "a value" },
+                 { "[1.]", "a value" },
+                 { "[\"\\x\"]", "backslash" },
+                 { "[\"\\u12\"]", "hexadecimal" },
+                 { "[\"a\nb\"]", "line break" },
+                 { "{} {}", "follows the value" },
+                 { "[\n\n,]", "line 3" },
+                 { "nul", "a value" },
+                 { "[1,]", "a value" } };
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
     puts_at("f.json", faults[i].text);
     refused(at("f.json"), FL_EINPUT, faults[i].word);

@@ -36,18 +36,18 @@ static void check_one(fl_view_id v, int w, int h, fl_wish wish) {
 
 /* All sizes from 20x5 to 400x120 for every view, with few, many and no documents. */
 START_TEST(sweep) {
-  static const size_t docs[] = {0, 1, 12, 400, 65536};
+  static const size_t docs[] = { 0, 1, 12, 400, 65536 };
   for (int v = 0; v < FL_VIEWS; v++)
     for (int w = 20; w <= 400; w++)
       for (int h = 5; h <= 120; h++)
         for (size_t d = 0; d < 5; d++)
           for (int split = 0; split < 2; split++)
-            check_one((fl_view_id)v, w, h, (fl_wish){docs[d], split});
+            check_one((fl_view_id)v, w, h, (fl_wish){ docs[d], split });
 }
 END_TEST
 
 static fl_canvas canvas(int w, int h) {
-  fl_canvas c = {0};
+  fl_canvas c = { 0 };
   ck_assert_int_eq(fl_canvas_resize(&c, w, h), 0);
   return c;
 }
@@ -61,10 +61,10 @@ static const char *text_of(const fl_canvas *c) {
 
 START_TEST(clipping) {
   fl_canvas c = canvas(6, 3);
-  fl_canvas_clip(&c, (fl_rect){1, 1, 3, 1});
+  fl_canvas_clip(&c, (fl_rect){ 1, 1, 3, 1 });
   fl_put(&c, -2, 1, ST_TEXT, "abcdefghij");
   fl_put(&c, 1, 0, ST_TEXT, "no");
-  fl_fill(&c, (fl_rect){-5, 2, 50, 50}, ST_TEXT, 'x');
+  fl_fill(&c, (fl_rect){ -5, 2, 50, 50 }, ST_TEXT, 'x');
   ck_assert_str_eq(text_of(&c), "\n def\n\n");
   fl_canvas_release(&c);
 }
@@ -72,7 +72,7 @@ END_TEST
 
 START_TEST(texts_that_collide_are_counted) {
   fl_canvas c = canvas(10, 1);
-  fl_fill(&c, (fl_rect){0, 0, 10, 1}, ST_FRAME, 0x2500);
+  fl_fill(&c, (fl_rect){ 0, 0, 10, 1 }, ST_FRAME, 0x2500);
   fl_put(&c, 0, 0, ST_TEXT, "ab cd"); /* over a frame: as it should be */
   ck_assert_uint_eq(c.collisions, 0);
   fl_put(&c, 1, 0, ST_TEXT, "xyz"); /* over b and c, not over the blank */
@@ -97,7 +97,9 @@ END_TEST
 START_TEST(ascii_keeps_columns) {
   fl_canvas c = canvas(10, 1);
   c.ascii = true;
-  int n = fl_put(&c, 0, 0, ST_TEXT, "a\xE6\xBC\xA2" "b\xE2\x94\x80\xCC\x81z");
+  int n = fl_put(&c, 0, 0, ST_TEXT,
+                 "a\xE6\xBC\xA2"
+                 "b\xE2\x94\x80\xCC\x81z");
   ck_assert_int_eq(n, 6);
   ck_assert_str_eq(text_of(&c), "a??b-z\n");
   fl_canvas_release(&c);
@@ -140,7 +142,7 @@ END_TEST
 
 START_TEST(svg_is_escaped_and_closed) {
   fl_canvas c = canvas(30, 2);
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_put(&c, 0, 0, ST_BAD, "</text><script>&\"");
   fl_put(&c, 0, 1, ST_SELECT, "\xE2\x94\x80\xE2\xA3\xBF\xE2\x96\x8C\xE6\xBC\xA2");
   fl_export_svg(&b, &c);

@@ -138,7 +138,9 @@ START_TEST(removal_and_addition_never_reuse_an_id) {
 END_TEST
 
 /* Each: a text in a good manifest and what it is replaced with. */
-static const struct { const char *what, *from, *to; } faults[] = {
+static const struct {
+  const char *what, *from, *to;
+} faults[] = {
   { "no JSON", "{\"format\"", "\"format\"" },
   { "other format", "fucina.cartridge_fleet", "fucina.cartridge_fleet2" },
   { "other version", "\"version\":1", "\"version\":2" },
@@ -181,7 +183,9 @@ START_TEST(faults_are_refused) {
 END_TEST
 
 /* The same for members of ours. */
-static const struct { const char *from, *to; } ours[] = {
+static const struct {
+  const char *from, *to;
+} ours[] = {
   { "\"id\": 1", "\"id\": 0" },
   { "\"id\": 1", "\"id\": 2" }, /* not below next_id */
   { "\"hash\": \"xxh3:a\"", "\"hash\": 1" },
@@ -239,9 +243,9 @@ END_TEST
 START_TEST(generation_names) {
   static const char *const yes[] = { "doc-000.g000007.safetensors", "doc-1234.g0.fza",
                                      "doc-000.g000007.study.jsonl", "index.g000001.safetensors" };
-  static const char *const no[] = { "doc-000.safetensors", "doc-.g1.fza", "doc-1.g.fza",
-                                    "index.safetensors", "index.g1.fza", "doc-1.g1.fza.bak",
-                                    "fleet.json", "doc-1.g1", "" };
+  static const char *const no[] = { "doc-000.safetensors", "doc-.g1.fza",  "doc-1.g.fza",
+                                    "index.safetensors",   "index.g1.fza", "doc-1.g1.fza.bak",
+                                    "fleet.json",          "doc-1.g1",     "" };
   for (size_t i = 0; i < 4; i++) ck_assert(fl_is_generation_file(yes[i]));
   for (size_t i = 0; i < 9; i++) ck_assert_msg(!fl_is_generation_file(no[i]), "%s", no[i]);
 }

@@ -7,17 +7,17 @@
  */
 #include "matmul_util.h"
 
-static const fl_dtype types[] = { FL_F32, FL_F16, FL_BF16, FL_Q8_0, FL_Q4_0, FL_Q4_1,
+static const fl_dtype types[] = { FL_F32,  FL_F16,  FL_BF16, FL_Q8_0, FL_Q4_0, FL_Q4_1,
                                   FL_Q5_0, FL_Q5_1, FL_Q4_K, FL_Q5_K, FL_Q6_K };
 enum { N_TYPES = sizeof types / sizeof *types };
 
 static const struct shape {
   size_t m, n_out, n_in;
 } shapes[] = {
-  { 1, 1, 1 }, { 1, 37, 300 }, { 2, 200, 64 }, { 3, 16, 256 }, { 4, 129, 513 }, { 5, 48, 31 },
-  { 6, 96, 96 }, { 7, 33, 520 }, { 8, 17, 1024 }, { 9, 64, 257 }, { 25, 70, 768 },
-  { 200, 40, 100 }, { 390, 52, 70 }, { 200, 40, 10 }, { 13, 600, 33 }, { 3, 20, 4500 },
-  { 11, 35, 4400 },
+  { 1, 1, 1 },     { 1, 37, 300 },   { 2, 200, 64 },  { 3, 16, 256 },  { 4, 129, 513 },
+  { 5, 48, 31 },   { 6, 96, 96 },    { 7, 33, 520 },  { 8, 17, 1024 }, { 9, 64, 257 },
+  { 25, 70, 768 }, { 200, 40, 100 }, { 390, 52, 70 }, { 200, 40, 10 }, { 13, 600, 33 },
+  { 3, 20, 4500 }, { 11, 35, 4400 },
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -240,8 +240,9 @@ START_TEST(work_is_counted) {
   float data[N_OUT * N_IN] = { 0 }, x[M * N_OUT] = { 0 }, y[M * N_OUT];
   const void *const rows[] = { data };
   ck_assert_int_eq(fl_team_new(&team, 2, NULL), FL_OK);
-  ck_assert_int_eq(fl_panels_pack(&p, fl_kernels_select(), team, FL_F32, rows,
-                                  (size_t[]){ N_OUT }, 1, N_IN, NULL), FL_OK);
+  ck_assert_int_eq(fl_panels_pack(&p, fl_kernels_select(), team, FL_F32, rows, (size_t[]){ N_OUT },
+                                  1, N_IN, NULL),
+                   FL_OK);
   void *scratch = fl_aligned_calloc(1, fl_matmul_scratch(p, team, M));
   fl_matmul(p, team, y, N_OUT, x, N_IN, M, scratch);
   fl_work w = fl_team_work(team);

@@ -13,9 +13,15 @@ static const struct foreign {
   size_t mr, nr, packmr, packnr; /* as BLIS gives them */
   int flags;
 } foreign[] = {
-  { 6, 16, 6, 16, FUSED }, { 6, 16, 6, 16, 0 },            { 4, 8, 4, 8, 0 },
-  { 8, 8, 8, 8, FUSED },   { 32, 12, 32, 12, FUSED | COLUMNS }, { 8, 12, 8, 12, FUSED },
-  { 3, 16, 4, 20, FUSED }, { 16, 3, 16, 3, COLUMNS },      { 24, 16, 24, 16, FUSED | COLUMNS },
+  { 6, 16, 6, 16, FUSED },
+  { 6, 16, 6, 16, 0 },
+  { 4, 8, 4, 8, 0 },
+  { 8, 8, 8, 8, FUSED },
+  { 32, 12, 32, 12, FUSED | COLUMNS },
+  { 8, 12, 8, 12, FUSED },
+  { 3, 16, 4, 20, FUSED },
+  { 16, 3, 16, 3, COLUMNS },
+  { 24, 16, 24, 16, FUSED | COLUMNS },
   { 5, 5, 5, 5, FUSED },
 };
 enum { N_FOREIGN = sizeof foreign / sizeof *foreign };
@@ -50,10 +56,13 @@ static void foreign_ukr(long m, long n, long k, const float *alpha, const float 
 static struct fl_kernels with_foreign(const fl_kernels *k, const struct foreign *f) {
   struct fl_kernels other = *k;
   bool turned = f->flags & COLUMNS;
-  other.ukr = (fl_ukr){ .fn = (void (*)(void))foreign_ukr, .cntx = f,
-                        .mr = turned ? f->nr : f->mr, .nr = turned ? f->mr : f->nr,
+  other.ukr = (fl_ukr){ .fn = (void (*)(void))foreign_ukr,
+                        .cntx = f,
+                        .mr = turned ? f->nr : f->mr,
+                        .nr = turned ? f->mr : f->nr,
                         .packmr = turned ? f->packnr : f->packmr,
-                        .packnr = turned ? f->packmr : f->packnr, .transposed = turned,
+                        .packnr = turned ? f->packmr : f->packnr,
+                        .transposed = turned,
                         .arch = "foreign" };
   fl_matmul_choose(&other);
   return other;

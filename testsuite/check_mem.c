@@ -121,7 +121,7 @@ START_TEST(arena_measures_what_it_then_hands_out) {
 END_TEST
 
 START_TEST(arena_refuses_overflow) {
-  fl_arena m, a = {0};
+  fl_arena m, a = { 0 };
   ck_assert_ptr_null(fl_arena_take(&a, 1, 1));
   fl_arena_measure(&m);
   fl_arena_take(&m, SIZE_MAX / 2, 3);

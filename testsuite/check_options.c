@@ -22,13 +22,16 @@ START_TEST(defaults_are_those_of_the_manual) {
 }
 END_TEST
 
-static const struct { const char *name; double ok, low, high; } limits[] = {
-  { "p", 8, 7, 65537 }, { "budget", 1, 0, 4097 }, { "evict-frac", 1, 0, 1.01 },
-  { "p-iso", 0, -0.1, 1.1 }, { "distract-max", 1, 0, 64 }, { "accum", 1, 0, 257 },
-  { "lr", 1e-9, 0, 11 }, { "clip", 0, -1, 1e10 }, { "chunk-min", 1, 0, 65537 },
-  { "top-k", 1, 0, 257 }, { "top-mass", 1, 0, 1.5 }, { "max-q", 1, 0, 4097 },
-  { "max-a", 1, 0, 4097 }, { "embed-chunk", 1, 0, 8193 }, { "replay", 1, 0.5, 1001 },
-  { "heldout", 0, -1, 65 }, { "seed", 0, -1, 1e17 }, { "rounds", 0, -1, 1e10 },
+static const struct {
+  const char *name;
+  double ok, low, high;
+} limits[] = {
+  { "p", 8, 7, 65537 },      { "budget", 1, 0, 4097 },      { "evict-frac", 1, 0, 1.01 },
+  { "p-iso", 0, -0.1, 1.1 }, { "distract-max", 1, 0, 64 },  { "accum", 1, 0, 257 },
+  { "lr", 1e-9, 0, 11 },     { "clip", 0, -1, 1e10 },       { "chunk-min", 1, 0, 65537 },
+  { "top-k", 1, 0, 257 },    { "top-mass", 1, 0, 1.5 },     { "max-q", 1, 0, 4097 },
+  { "max-a", 1, 0, 4097 },   { "embed-chunk", 1, 0, 8193 }, { "replay", 1, 0.5, 1001 },
+  { "heldout", 0, -1, 65 },  { "seed", 0, -1, 1e17 },       { "rounds", 0, -1, 1e10 },
 };
 
 START_TEST(limits_are_checked_by_name) {
@@ -88,8 +91,14 @@ START_TEST(json_round_trip) {
 END_TEST
 
 static const char *const damaged[] = {
-  "{\"p\":\"48\"}", "{\"p\":4.5}", "{\"p\":-1}", "{\"lr\":true}", "{\"checkpoint\":1}",
-  "{\"gen-kv\":\"f64\"}", "{\"positions\":\"none\"}", "{\"p-iso\":2}",
+  "{\"p\":\"48\"}",
+  "{\"p\":4.5}",
+  "{\"p\":-1}",
+  "{\"lr\":true}",
+  "{\"checkpoint\":1}",
+  "{\"gen-kv\":\"f64\"}",
+  "{\"positions\":\"none\"}",
+  "{\"p-iso\":2}",
 };
 
 START_TEST(damaged_json_is_refused) {

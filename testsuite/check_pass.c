@@ -5,11 +5,11 @@
 /* ---- Golden: logits of torch in f32 with the file's weights widened ---- */
 
 static const char *const golden_models[] = {
-  "tiny-qwen3", "tiny-qwen3-f16", "tiny-qwen3-bf16", "tiny-qwen3-q8_0", "tiny-qwen2", "tiny-llama",
-  "tiny-qwen3-k256-f16", "tiny-qwen3-k256-q8_0", "tiny-qwen3-k256-q4_0", "tiny-qwen3-k256-q4_1",
-  "tiny-qwen3-k256-q5_0", "tiny-qwen3-k256-q5_1", "tiny-qwen3-k256-q4_k", "tiny-qwen3-k256-q5_k",
-  "tiny-qwen3-k256-q6_k", "tiny-qwen3-k256-q6_k-py", "tiny-gemma3", "tiny-gemma4-dense",
-  "tiny-gemma4-moe", "tiny-qwen3moe",
+  "tiny-qwen3",           "tiny-qwen3-f16",       "tiny-qwen3-bf16",      "tiny-qwen3-q8_0",
+  "tiny-qwen2",           "tiny-llama",           "tiny-qwen3-k256-f16",  "tiny-qwen3-k256-q8_0",
+  "tiny-qwen3-k256-q4_0", "tiny-qwen3-k256-q4_1", "tiny-qwen3-k256-q5_0", "tiny-qwen3-k256-q5_1",
+  "tiny-qwen3-k256-q4_k", "tiny-qwen3-k256-q5_k", "tiny-qwen3-k256-q6_k", "tiny-qwen3-k256-q6_k-py",
+  "tiny-gemma3",          "tiny-gemma4-dense",    "tiny-gemma4-moe",      "tiny-qwen3moe",
 };
 enum { N_GOLDEN = sizeof golden_models / sizeof *golden_models };
 
@@ -69,10 +69,8 @@ START_TEST(embedded_model_agrees_with_torch) {
   ck_assert(ids_t != NULL && want != NULL && want->type == FL_ST_F32);
   ck_assert_uint_le(ids_t->n_values, 64);
   for (size_t i = 0; i < ids_t->n_values; i++) {
-    if (ids_t->type == FL_ST_I64)
-      ids[i] = (int32_t)((const int64_t *)ids_t->data)[i];
-    else
-      ids[i] = ((const int32_t *)ids_t->data)[i];
+    if (ids_t->type == FL_ST_I64) ids[i] = (int32_t)((const int64_t *)ids_t->data)[i];
+    else ids[i] = ((const int32_t *)ids_t->data)[i];
   }
   got = all_logits(&r, FL_KV_F32, ids, ids_t->n_values, ids_t->n_values);
   compare_logits(got, want->data, ids_t->n_values, r.hp->n_vocab);
@@ -226,8 +224,10 @@ START_TEST(gradient_is_the_slope) {
       bool key = t % 2 == 0;
       double slope = (moved(&c, l, key, row, i, 1e-2f) - moved(&c, l, key, row, i, -1e-2f)) / 2e-2;
       double got = (double)at[(key ? 0 : n) + row * c.width[l] + i];
-      ck_assert_msg(fabs(slope - got) <= 1e-4 + 2e-2 * fabs(got), "layer %zu %s row %zu value %zu: "
-                    "%g, slope %g (largest %g)", l, key ? "k" : "v", row, i, got, slope, scale);
+      ck_assert_msg(fabs(slope - got) <= 1e-4 + 2e-2 * fabs(got),
+                    "layer %zu %s row %zu value %zu: "
+                    "%g, slope %g (largest %g)",
+                    l, key ? "k" : "v", row, i, got, slope, scale);
     }
     at += 2 * n;
   }

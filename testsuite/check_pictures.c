@@ -2,7 +2,7 @@
 #include "views_util.h"
 
 START_TEST(pictures) {
-  static const int size[3][2] = {{80, 24}, {200, 60}, {60, 15}};
+  static const int size[3][2] = { { 80, 24 }, { 200, 60 }, { 60, 15 } };
   open_voyage();
   for (uint32_t v = 0; v < FL_VIEWS; v++)
     for (int s = 0; s < 3; s++) {

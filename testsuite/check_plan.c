@@ -34,8 +34,8 @@ START_TEST(sizes_are_sums_of_the_flags) {
   ck_assert_uint_eq(t.conv.max_tokens, 640); /* 2 turns of 64 + 192 tokens and 64 for the markers */
   ck_assert_uint_eq(t.conv.max_sup, 386);    /* 2 answers of 192, each with its end */
   ck_assert_uint_eq(t.conv.n_vocab, 1000);
-  ck_assert_uint_eq(t.max_convs, 5);         /* held-out ones go through a step together */
-  ck_assert_uint_eq(t.max_parts, 4);         /* 3 beside its own */
+  ck_assert_uint_eq(t.max_convs, 5); /* held-out ones go through a step together */
+  ck_assert_uint_eq(t.max_parts, 4); /* 3 beside its own */
   ck_assert_uint_eq(t.step.max_convs, 5);
   ck_assert_uint_eq(t.step.max_conv_rows, 640);
   ck_assert_uint_eq(t.step.max_sup, 5 * 386);

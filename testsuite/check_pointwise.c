@@ -325,17 +325,16 @@ START_TEST(elementwise_is_exact) {
   fl_rng r = stream(7);
   for (size_t n = 0; n < 40; n++) {
     float *x = normals(&r, n + 1), *y = normals(&r, n + 1), *z = room(n + 1, sizeof *z);
-#define RESULT_IS(call, value)                                             \
-  memcpy(z, y, (n + 1) * sizeof *z);                                       \
-  call;                                                                    \
-  for (size_t i = 0; i < n; i++) ck_assert_msg(z[i] == (value), "%zu of %zu", i, n); \
+#define RESULT_IS(call, value)                                                                     \
+  memcpy(z, y, (n + 1) * sizeof *z);                                                               \
+  call;                                                                                            \
+  for (size_t i = 0; i < n; i++) ck_assert_msg(z[i] == (value), "%zu of %zu", i, n);               \
   ck_assert(z[n] == y[n])
     RESULT_IS(fl_add(k, z, x, n), y[i] + x[i]);
     RESULT_IS(fl_mul(k, z, x, n), y[i] * x[i]);
     RESULT_IS(fl_scale(k, z, 0.3f, n), y[i] * 0.3f);
     bool fused = strcmp(isas[_i], "ref") != 0 && strcmp(isas[_i], "v2") != 0;
-    RESULT_IS(fl_axpy(k, z, 0.3f, x, n),
-              fused ? fmaf(0.3f, x[i], y[i]) : 0.3f * x[i] + y[i]);
+    RESULT_IS(fl_axpy(k, z, 0.3f, x, n), fused ? fmaf(0.3f, x[i], y[i]) : 0.3f * x[i] + y[i]);
     fl_free(x), fl_free(y), fl_free(z);
   }
 }

@@ -45,7 +45,7 @@ static void teardown(void) {
 typedef struct run { /* of all ranks */
   size_t rounds, n;
   fl_source_list docs;
-  long stop_after;        /* polls of rank `stopper`; 0: never */
+  long stop_after; /* polls of rank `stopper`; 0: never */
   size_t stopper;
   const char *other_docs; /* rank 1 sees this folder's instead */
   bool faulty;            /* a row of rank 1 changes by itself in the third round */
@@ -87,8 +87,10 @@ static void train_rank(void *ctx, fl_dist *d) {
   const size_t r = fl_dist_rank(d);
   const bool other = t->other_docs != NULL && r == 1;
   fl_source_list docs = { 0 };
-  counter c = { .left = t->stop_after, .counts = t->stop_after > 0 && r == t->stopper,
-                .then_stop = t->then_stop, .fd = -1 };
+  counter c = { .left = t->stop_after,
+                .counts = t->stop_after > 0 && r == t->stopper,
+                .then_stop = t->then_stop,
+                .fd = -1 };
   fl_train_hooks hooks = { .ctx = &c, .poll = count_down };
   fl_open_options how = { .resume = in_fleet("fleet.json"), .allow_add = true, .dist = d };
   fl_train_options o = options();
@@ -148,7 +150,8 @@ END_TEST
 START_TEST(a_stop_of_one_stops_all) {
   int stops = 0;
   for (long polls = 20;; polls += 160) {
-    run_t t = { .rounds = ROUNDS - (size_t)committed_rounds(), .stop_after = polls,
+    run_t t = { .rounds = ROUNDS - (size_t)committed_rounds(),
+                .stop_after = polls,
                 .stopper = (size_t)stops % 2 };
     int rc = train_ranks(&t, 2);
     ck_assert(rc == FL_OK || rc == FL_EINTR);

@@ -82,7 +82,7 @@ START_TEST(truncated) {
 END_TEST
 
 START_TEST(rotated) {
-  fl_buf line = {0};
+  fl_buf line = { 0 };
   append(ROUND(1));
   poll_once();
   append(ROUND(2)); /* not read yet when the file is moved away */
@@ -174,8 +174,12 @@ START_TEST(rotated_many_times) {
 END_TEST
 
 START_TEST(damaged_lines_are_counted) {
-  append(ROUND(1) "\n" "not json\n" "{\"t\":1,\"ev\":\"round\"\n" "{\"ev\":\"round\",\"t\":1}\n"
-         "{\"t\":-1,\"ev\":\"round\"}\n" "{\"t\":1,\"ev\":\"mystery\",\"x\":[1]}\n" ROUND(2));
+  append(ROUND(1) "\n"
+                  "not json\n"
+                  "{\"t\":1,\"ev\":\"round\"\n"
+                  "{\"ev\":\"round\",\"t\":1}\n"
+                  "{\"t\":-1,\"ev\":\"round\"}\n"
+                  "{\"t\":1,\"ev\":\"mystery\",\"x\":[1]}\n" ROUND(2));
   poll_once();
   ck_assert_uint_eq(store.n_ticks, 2);
   ck_assert_uint_eq(store.n_damaged, 4);
@@ -202,7 +206,7 @@ END_TEST
 
 START_TEST(no_regular_file) {
   fl_reader_state st;
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_int_eq(mkfifo(path, 0600), 0); /* opening it must not wait for a writer */
   ck_assert_int_eq(fl_reader_poll(&reader, &store, 1, &st, &err), FL_EINPUT);
   ck_assert_ptr_nonnull(strstr(err.text, path));
@@ -251,19 +255,18 @@ END_TEST
 
 /* Bytes of the recorded log changed at random: every line is an event, damaged or unknown. */
 START_TEST(random_damage) {
-  fl_buf log = {0};
+  fl_buf log = { 0 };
   ck_assert_int_eq(fl_fs_read(&log, fixture("events/voyage.jsonl"), 1 << 20, NULL), FL_OK);
   for (uint32_t seed = 0; seed < 30; seed++) {
     fl_rng r = fl_rng_stream(seed, FL_RNG_TEST, 0, 0, 0);
     char *copy = fl_malloc(log.len);
     memcpy(copy, log.data, log.len);
-    for (int i = 0; i < 400; i++)
-      copy[fl_rng_below(&r, log.len)] = (char)fl_rng_below(&r, 256);
+    for (int i = 0; i < 400; i++) copy[fl_rng_below(&r, log.len)] = (char)fl_rng_below(&r, 256);
     size_t lines = 0, start = 0;
     fl_store_reset(&store);
     for (size_t i = 0; i < log.len; i++) {
       if (copy[i] != '\n') continue;
-      ck_assert_int_eq(fl_store_add(&store, copy + start, i - start, (fl_line_ref){0}), FL_OK);
+      ck_assert_int_eq(fl_store_add(&store, copy + start, i - start, (fl_line_ref){ 0 }), FL_OK);
       lines++;
       start = i + 1;
     }
@@ -279,9 +282,9 @@ START_TEST(no_memory) {
   static const char line[] =
       "{\"t\":1,\"ev\":\"round\",\"round\":1,\"doc\":1,\"steps\":{\"1\":2},\"resident\":[1,2]}";
   for (size_t n = 1; n < 12; n++) {
-    fl_store s = {0};
+    fl_store s = { 0 };
     fl_mem_fault_after(n);
-    int rc = fl_store_add(&s, line, sizeof line - 1, (fl_line_ref){0});
+    int rc = fl_store_add(&s, line, sizeof line - 1, (fl_line_ref){ 0 });
     fl_mem_fault_after(0);
     ck_assert(rc == FL_OK || rc == FL_ENOMEM);
     if (rc == FL_ENOMEM) ck_assert_uint_eq(s.n_ticks, 0);

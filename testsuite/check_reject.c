@@ -4,9 +4,7 @@
 
 enum { MANY = 400 };
 
-static bool loops(const int32_t *ids, size_t n) {
-  return fl_reject_repetitive(ids, n);
-}
+static bool loops(const int32_t *ids, size_t n) { return fl_reject_repetitive(ids, n); }
 
 /* `period` different tokens over and over, after `lead` others. */
 static size_t looped(int32_t *ids, size_t lead, size_t period, size_t times) {

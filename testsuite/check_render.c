@@ -24,8 +24,12 @@ static fl_ids rendered(const fl_message *m, size_t n, bool thinking, bool behind
                        fl_answers *answers) {
   fl_ids ids = { 0 };
   fl_err err = { 0 };
-  const fl_render c = { .msgs = m, .n_msgs = n, .thinking = thinking, .behind_rows = behind,
-                        .answers = answers, .scope = "s" };
+  const fl_render c = { .msgs = m,
+                        .n_msgs = n,
+                        .thinking = thinking,
+                        .behind_rows = behind,
+                        .answers = answers,
+                        .scope = "s" };
   ck_assert_msg(fl_render_ids(&ren, &c, &ids, &err) == FL_OK, "%s", err.text);
   return ids;
 }
@@ -39,16 +43,17 @@ static void same_ids(fl_ids *a, fl_ids *b) {
 
 static fl_ids by_chat(const fl_message *m, size_t n, bool thinking) {
   fl_ids ids = { 0 };
-  ck_assert_int_eq(fl_chat_render(&ids, fl_model_template(r.m), fl_model_tokenizer(r.m), m, n,
-                                  thinking, NULL), FL_OK);
+  ck_assert_int_eq(
+      fl_chat_render(&ids, fl_model_template(r.m), fl_model_tokenizer(r.m), m, n, thinking, NULL),
+      FL_OK);
   return ids;
 }
 
 /* With thinking on, past answers stand without the empty block in both. */
 START_TEST(test_equals_template) {
   const fl_message m[] = { say(FL_ROLE_SYSTEM, "Be brief."), say(FL_ROLE_USER, "One?"),
-                           say(FL_ROLE_ASSISTANT, "Two."), say(FL_ROLE_USER, "Three?"),
-                           say(FL_ROLE_ASSISTANT, "Four."), say(FL_ROLE_USER, "Five?") };
+                           say(FL_ROLE_ASSISTANT, "Two."),   say(FL_ROLE_USER, "Three?"),
+                           say(FL_ROLE_ASSISTANT, "Four."),  say(FL_ROLE_USER, "Five?") };
   for (size_t n = 2; n <= 6; n += 2) {
     fl_ids a = rendered(m, n, true, false, NULL), b = by_chat(m, n, true);
     same_ids(&a, &b);
@@ -105,8 +110,8 @@ static void try_orders(void) {
       for (size_t i = 0; i < ids.len; i++)
         bos += fl_tokenizer_adds_bos(fl_model_tokenizer(r.m)) &&
                ids.data[i] == fl_tokenizer_bos(fl_model_tokenizer(r.m));
-      ck_assert_uint_eq(bos, rc == FL_OK && !behind &&
-                                 fl_tokenizer_adds_bos(fl_model_tokenizer(r.m)));
+      ck_assert_uint_eq(bos,
+                        rc == FL_OK && !behind && fl_tokenizer_adds_bos(fl_model_tokenizer(r.m)));
       fl_ids_release(&ids);
     }
   }

@@ -71,7 +71,9 @@ START_TEST(null_is_absent) {
 END_TEST
 
 #define U "'messages':[{'role':'user','content':'q'}]"
-static const struct { const char *body, *param; } refused[] = {
+static const struct {
+  const char *body, *param;
+} refused[] = {
   { "{}", "messages" },
   { "{'messages':[]}", "messages" },
   { "{'messages':'q'}", "messages" },
@@ -142,8 +144,9 @@ START_TEST(tools_convention) {
   ck_assert_msg(edge_parse(&c, &fl_dialect_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.n_msgs, 4);
   ck_assert_int_eq((int)c.msgs[0].role, FL_ROLE_SYSTEM);
-  ck_assert_ptr_nonnull(strstr(text_of(&c, 0), "<tools>\n{\"type\":\"function\",\"function\":{\"n"
-                                               "ame\":"
+  ck_assert_ptr_nonnull(strstr(text_of(&c, 0),
+                               "<tools>\n{\"type\":\"function\",\"function\":{\"n"
+                               "ame\":"
                                "\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\"}}"
                                "}\n"
                                "</tools>"));
@@ -186,9 +189,8 @@ START_TEST(messages_blocks) {
       "'enabled','budget_tokens':1024},'tools':[{'name':'f','input_schema':{}}]}");
   ck_assert_msg(edge_parse(&c, &fl_dialect_messages, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.n_msgs, 4);
-  ck_assert_str_eq(text_of(&c, 2),
-                   "let me\n<tool_call>\n"
-                   "{\"name\": \"f\", \"arguments\": {\"a\":1}}\n</tool_call>");
+  ck_assert_str_eq(text_of(&c, 2), "let me\n<tool_call>\n"
+                                   "{\"name\": \"f\", \"arguments\": {\"a\":1}}\n</tool_call>");
   ck_assert_str_eq(text_of(&c, 3), "<tool_response>\nr\n</tool_response>\nand?");
   ck_assert(c.max_new == 9 && c.thinking && c.n_stop == 1);
   fl_call_release(&c);
@@ -196,7 +198,10 @@ START_TEST(messages_blocks) {
 }
 END_TEST
 
-static const struct { size_t dialect; const char *body, *param; } others[] = {
+static const struct {
+  size_t dialect;
+  const char *body, *param;
+} others[] = {
   { 2, "{'max_tokens':1," U "}", "model" },
   { 2, "{'model':'m'," U "}", "max_tokens" },
   { 2, "{'model':'m','max_tokens':1}", "messages" },
@@ -205,7 +210,7 @@ static const struct { size_t dialect; const char *body, *param; } others[] = {
   { 2, "{'model':'m','max_tokens':1,'messages':[{'role':'user','content':[{'type':'image'}]}]}",
     "messages" },
   { 2, "{'model':'m','max_tokens':1,'tools':[{'type':'bash_20250124','name':'bash'}]," U "}",
-      "tools" },
+    "tools" },
   { 2, "{'model':'m','max_tokens':1,'tool_choice':{'type':'any'}," U "}", "tool_choice" },
   { 1, "{}", "input" },
   { 1, "{'input':7}", "input" },
@@ -264,7 +269,8 @@ START_TEST(mutations) {
     edge_json("{'model':'m','max_tokens':1,'system':'S','messages':[{'role':'user','content':[{'t"
               "ype':"
               "'tool_result','content':'r'}]},{'role':'assistant','content':[{'type':'tool_use',"
-              "'name':'f','input':{}}]},{'role':'user','content':'q'}],'tools':[{'name':'f'}]}") };
+              "'name':'f','input':{}}]},{'role':'user','content':'q'}],'tools':[{'name':'f'}]}")
+  };
   static const char alphabet[] = "{}[]:,\"\\0123456789eE.-+ntrufalsextypenam\x80\xff";
   uint64_t state = 12345; /* a plain generator: the cases are the same everywhere */
   for (int round = 0; round < 6000; round++) {

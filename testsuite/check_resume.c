@@ -43,7 +43,10 @@ static void teardown(void) {
   fleet_teardown_model();
 }
 
-struct counter { long left; bool die; };
+struct counter {
+  long left;
+  bool die;
+};
 
 static int count_down(void *ctx) {
   struct counter *c = ctx;
@@ -189,7 +192,7 @@ struct full_disk {
   const fl_fleet *f;
   uint64_t at;
   bool again;
-  int fd, said;   /* requests */
+  int fd, said; /* requests */
   char heard[512];
   struct rlimit old;
 };
@@ -303,7 +306,10 @@ struct budgets { /* set over the control socket behind certain rounds */
   int fd;
   size_t said;
 };
-static const struct { uint64_t round; size_t budget; } steps[] = { { 2, 3 }, { 5, 1 } };
+static const struct {
+  uint64_t round;
+  size_t budget;
+} steps[] = { { 2, 3 }, { 5, 1 } };
 
 static int set_budgets(void *ctx) {
   struct budgets *b = ctx;

@@ -14,10 +14,12 @@
 #include "suite.h"
 
 START_TEST(pieces_of_a_document) {
-  static const struct { size_t tokens, chunk, pieces, last; } t[] = {
-    { 0, 100, 0, 0 },   { 1, 100, 1, 1 },     { 31, 100, 1, 31 },  { 100, 100, 1, 100 },
+  static const struct {
+    size_t tokens, chunk, pieces, last;
+  } t[] = {
+    { 0, 100, 0, 0 },     { 1, 100, 1, 1 },    { 31, 100, 1, 31 },   { 100, 100, 1, 100 },
     { 131, 100, 1, 100 }, { 132, 100, 2, 32 }, { 200, 100, 2, 100 }, { 331, 100, 3, 100 },
-    { 5, 8, 1, 5 },     { 20, 8, 2, 8 }, /* a last piece of 4 is dropped: it is under 32 */
+    { 5, 8, 1, 5 },       { 20, 8, 2, 8 }, /* a last piece of 4 is dropped: it is under 32 */
   };
   for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
     size_t n = fl_piece_count(t[i].tokens, t[i].chunk), first = 0, end = 0;
@@ -62,8 +64,7 @@ START_TEST(centring_is_as_defined) {
   for (size_t i = 0; i < PIECES; i++) {
     for (size_t j = 0; j < DIM; j++) v[i][j] -= c[j];
     unit(v[i]);
-    for (size_t j = 0; j < DIM; j++)
-      ck_assert_double_eq_tol(x->vector[i * DIM + j], v[i][j], 1e-6);
+    for (size_t j = 0; j < DIM; j++) ck_assert_double_eq_tol(x->vector[i * DIM + j], v[i][j], 1e-6);
     float q[DIM];
     memcpy(q, raw[i], sizeof q);
     fl_index_centre(x, q); /* a query is treated as a piece was */

@@ -10,13 +10,13 @@
 static const struct {
   uint32_t counter[4], key[2], out[4];
 } vectors[] = {
-    {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-    {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
-     {0xffffffff, 0xffffffff},
-     {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-    {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
-     {0xa4093822, 0x299f31d0},
-     {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+  { { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+  { { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff },
+    { 0xffffffff, 0xffffffff },
+    { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+  { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 },
+    { 0xa4093822, 0x299f31d0 },
+    { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
 };
 
 START_TEST(published_vectors) {
@@ -33,13 +33,13 @@ START_TEST(a_draw_depends_on_every_part_of_its_key) {
   ck_assert_uint_eq(base.index, 1);
   ck_assert_uint_ne(fl_rng_u64(&base), first);
   const fl_rng others[] = {
-      fl_rng_stream(43, FL_RNG_CHUNK, 3, 7, 1),
-      fl_rng_stream(42 + ((uint64_t)1 << 32), FL_RNG_CHUNK, 3, 7, 1),
-      fl_rng_stream(42, FL_RNG_SEED, 3, 7, 1),
-      fl_rng_stream(42, FL_RNG_CHUNK, 4, 7, 1),
-      fl_rng_stream(42, FL_RNG_CHUNK, 3, 8, 1),
-      fl_rng_stream(42, FL_RNG_CHUNK, 3, 7, 2),
-      fl_rng_stream(42, FL_RNG_CHUNK, 7, 3, 1),
+    fl_rng_stream(43, FL_RNG_CHUNK, 3, 7, 1),
+    fl_rng_stream(42 + ((uint64_t)1 << 32), FL_RNG_CHUNK, 3, 7, 1),
+    fl_rng_stream(42, FL_RNG_SEED, 3, 7, 1),
+    fl_rng_stream(42, FL_RNG_CHUNK, 4, 7, 1),
+    fl_rng_stream(42, FL_RNG_CHUNK, 3, 8, 1),
+    fl_rng_stream(42, FL_RNG_CHUNK, 3, 7, 2),
+    fl_rng_stream(42, FL_RNG_CHUNK, 7, 3, 1),
   };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     fl_rng r = others[i];
@@ -59,8 +59,7 @@ END_TEST
  * words of philox((i, 0, own[2], own[3]), (own[0], own[1])). */
 START_TEST(golden_stream) {
   fl_rng r = fl_rng_stream(42, FL_RNG_SAMPLE, 0, 9, 2);
-  static const uint64_t want[] = {
-      0x496ee5d6b2e57208, 0x87354bb1959c63d0, 0x88a3eecc97c57bc5};
+  static const uint64_t want[] = { 0x496ee5d6b2e57208, 0x87354bb1959c63d0, 0x88a3eecc97c57bc5 };
   for (size_t i = 0; i < sizeof want / sizeof *want; i++)
     ck_assert_uint_eq(fl_rng_u64(&r), want[i]);
 }
@@ -70,7 +69,7 @@ END_TEST
  * probability 0.001, and the draws are fixed, so the test is not a matter of luck. */
 START_TEST(below_is_even) {
   fl_rng r = fl_rng_stream(7, FL_RNG_TEST, 0, 0, 0);
-  size_t cell[10] = {0};
+  size_t cell[10] = { 0 };
   for (int i = 0; i < 20000; i++) cell[fl_rng_below(&r, 10)]++;
   double chi = 0;
   for (int i = 0; i < 10; i++) chi += ((double)cell[i] - 2000) * ((double)cell[i] - 2000) / 2000;
@@ -116,9 +115,9 @@ END_TEST
 /* All six orders of three, 6000 shuffles: 5 degrees of freedom, 20.5 at 0.001. */
 START_TEST(shuffle_is_even_and_a_permutation) {
   fl_rng r = fl_rng_stream(13, FL_RNG_TEST, 0, 0, 3);
-  size_t cell[6] = {0};
+  size_t cell[6] = { 0 };
   for (int i = 0; i < 6000; i++) {
-    uint32_t v[3] = {0, 1, 2};
+    uint32_t v[3] = { 0, 1, 2 };
     fl_rng_shuffle(&r, v, 3);
     ck_assert_uint_eq((1u << v[0]) | (1u << v[1]) | (1u << v[2]), 7);
     cell[v[0] * 2 + (v[1] > v[2])]++;

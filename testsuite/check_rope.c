@@ -75,8 +75,12 @@ static void make_case(const char *path, const char *base, const char *arch, kind
   put_scaling(&pairs, arch, k);
   for (size_t i = 0; i < n; i++) t[i] = *fl_gguf_tensor_at(g, i);
   llama3_factors(factors);
-  t[n] = (fl_tensor_info){ .name = { "rope_freqs.weight", 17 }, .n_dims = 1, .dim = { 8, 1, 1, 1 },
-                           .ggml_type = FL_F32, .n_bytes = sizeof factors, .data = factors };
+  t[n] = (fl_tensor_info){ .name = { "rope_freqs.weight", 17 },
+                           .n_dims = 1,
+                           .dim = { 8, 1, 1, 1 },
+                           .ggml_type = FL_F32,
+                           .n_bytes = sizeof factors,
+                           .data = factors };
   if (k == LLAMA3) n++;
   ck_assert_int_eq(fl_gguf_writer_open(&w, path, &pairs, t, n, 32, &err), FL_OK);
   for (size_t i = 0; i < n; i++) fl_gguf_writer_put(w, t[i].data, t[i].n_bytes);
@@ -148,7 +152,10 @@ END_TEST
 
 /* Neither becomes the value that an absent key would have. */
 START_TEST(senseless_values_are_refused) {
-  static const struct { kind k; const char *says; } bad[] = {
+  static const struct {
+    kind k;
+    const char *says;
+  } bad[] = {
     { NO_NUMBER, "qwen3.rope.scaling.factor is no finite number" },
     { ODD, "the rotary size 15 is odd" },
   };

@@ -41,7 +41,7 @@ START_TEST(fill_respects_bytes_but_one_always_fits) {
 END_TEST
 
 START_TEST(most_trained_leave) {
-  fl_rot_doc d[N] = { doc(0, 7, true), doc(1, 9, true), doc(2, 8, true),
+  fl_rot_doc d[N] = { doc(0, 7, true),  doc(1, 9, true),  doc(2, 8, true),
                       doc(3, 4, false), doc(4, 1, false), doc(5, 2, false) };
   size_t out[N], in[N], n_out = 0, n_in = 0;
   fl_rotate(d, N, &budget3, 0.5, out, &n_out, in, &n_in);
@@ -55,7 +55,7 @@ START_TEST(most_trained_leave) {
 END_TEST
 
 START_TEST(ties_go_to_the_lower_id) {
-  fl_rot_doc d[N] = { doc(9, 4, true), doc(3, 4, true), doc(7, 4, true),
+  fl_rot_doc d[N] = { doc(9, 4, true),  doc(3, 4, true),  doc(7, 4, true),
                       doc(8, 1, false), doc(2, 1, false), doc(5, 1, false) };
   size_t out[N], in[N], n_out = 0, n_in = 0;
   fl_rotate(d, N, &budget3, 0.1, out, &n_out, in, &n_in);
@@ -87,7 +87,7 @@ START_TEST(nobody_absent_nobody_moves) {
 END_TEST
 
 START_TEST(marked_come_first_and_leave_last) {
-  fl_rot_doc d[N] = { doc(0, 7, true), doc(1, 9, true), doc(2, 8, true),
+  fl_rot_doc d[N] = { doc(0, 7, true),  doc(1, 9, true),  doc(2, 8, true),
                       doc(3, 4, false), doc(4, 1, false), doc(5, 2, false) };
   d[1].marked = true;
   d[3].marked = true;

@@ -8,12 +8,12 @@
 #include "base/mem.h"
 #include "scratch.h"
 
-static const float rows[6] = {1, 2, 3, 4, 5, 6};
-static const int64_t chunks[2] = {7, -8};
+static const float rows[6] = { 1, 2, 3, 4, 5, 6 };
+static const int64_t chunks[2] = { 7, -8 };
 
 /* A file from a header's text and n zero bytes of data, without padding. */
 static int open_text(fl_safetensors **s, const char *header, size_t n_data, fl_err *err) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   const uint64_t len = strlen(header);
   fl_buf_append(&b, &len, 8);
   fl_buf_puts(&b, header);
@@ -25,12 +25,12 @@ static int open_text(fl_safetensors **s, const char *header, size_t n_data, fl_e
 
 static int write_good(const char *path) {
   const fl_st_out out[] = {
-      {"layers.10.k", FL_ST_F32, 2, {2, 1}, rows + 4},
-      {"layers.1.k", FL_ST_F32, 3, {2, 1, 2}, rows},
-      {"z", FL_ST_I64, 1, {2}, chunks},
-      {"empty", FL_ST_F32, 2, {0, 5}, NULL},
+    { "layers.10.k", FL_ST_F32, 2, { 2, 1 }, rows + 4 },
+    { "layers.1.k", FL_ST_F32, 3, { 2, 1, 2 }, rows },
+    { "z", FL_ST_I64, 1, { 2 }, chunks },
+    { "empty", FL_ST_F32, 2, { 0, 5 }, NULL },
   };
-  const fl_st_meta meta[] = {{"model", "a \"name\""}, {"p", "256"}};
+  const fl_st_meta meta[] = { { "model", "a \"name\"" }, { "p", "256" } };
   return fl_safetensors_write(path, out, 4, meta, 2, NULL);
 }
 
@@ -43,7 +43,7 @@ START_TEST(written_bytes) {
       "\"empty\":{\"dtype\":\"F32\",\"shape\":[0,5],\"data_offsets\":[16,16]},"
       "\"layers.1.k\":{\"dtype\":\"F32\",\"shape\":[2,1,2],\"data_offsets\":[16,32]},"
       "\"layers.10.k\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[32,40]}}";
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   uint64_t len;
   ck_assert_int_eq(write_good(scratch("w")), FL_OK);
   ck_assert_int_eq(fl_fs_read(&b, scratch("w"), 10000, NULL), FL_OK);
@@ -60,7 +60,7 @@ END_TEST
 
 START_TEST(what_is_written_comes_back) {
   fl_safetensors *s = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_int_eq(write_good(scratch("w")), FL_OK);
   ck_assert_msg(fl_safetensors_open(&s, scratch("w"), &err) == FL_OK, "%s", err.text);
   ck_assert_uint_eq(fl_safetensors_count(s), 4);
@@ -99,7 +99,7 @@ END_TEST
 
 START_TEST(other_types_are_listed) {
   fl_safetensors *s = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   const char *text = "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
                      "\"b\":{\"dtype\":\"F8_NEW\",\"shape\":[9],\"data_offsets\":[4,8]},"
                      "\"c\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[8,10]}}  ";
@@ -119,46 +119,46 @@ static const struct {
   const char *header; /* padded so that the data are aligned where that is not the point */
   size_t n_data;
 } wrong[] = {
-    {"", 8},
-    {"[]", 8},
-    {" {}", 0},
-    {"{}", 1},                                                  /* data nobody owns */
-    {"{" F32("a", "[2]", "0", "8") "}", 7},                     /* cut */
-    {"{" F32("a", "[2]", "0", "8") "}", 12},                    /* too long */
-    {"{" F32("a", "[2]", "4", "12") "}", 12},                   /* a gap at the start */
-    {"{" F32("a", "[1]", "0", "4") "," F32("b", "[1]", "8", "12") "}", 12}, /* a gap between */
-    {"{" F32("a", "[2]", "0", "8") "," F32("b", "[2]", "4", "12") "}", 12}, /* an overlap */
-    {"{" F32("a", "[1]", "0", "4") "," F32("b", "[1]", "0", "4") "}", 4},   /* the same place */
-    {"{" F32("a", "[1]", "0", "4") "," F32("a", "[1]", "4", "8") "}", 8},   /* the same name */
-    {"{" F32("a", "[3]", "0", "8") "}", 8},                     /* bytes and shape disagree */
-    {"{" F32("a", "[2]", "8", "0") "}", 8},                     /* backwards */
-    {"{" F32("a", "[2]", "-8", "0") "}", 8},
-    {"{" F32("a", "[2]", "0", "8.5") "}", 8},
-    {"{" F32("a", "[2]", "0", "1e300") "}", 8},
-    {"{" F32("a", "[-2]", "0", "8") "}", 8},
-    {"{" F32("a", "[1.5]", "0", "8") "}", 8},
-    {"{" F32("a", "2", "0", "8") "}", 8},
-    {"{" F32("a", "[\"2\"]", "0", "8") "}", 8},
-    {"{" F32("a", "[1,1,1,1,1,1,1,1,2]", "0", "8") "}", 8},     /* nine dimensions */
-    {"{" F32("a", "[4294967296,4294967296]", "0", "0") "}", 0}, /* product overflows to 0 */
-    {"{" F32("a", "[4611686018427387904]", "0", "0") "}", 0},   /* bytes overflow to 0 */
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,8]}}", 8},
-    {"{\"a\":{\"dtype\":7,\"shape\":[2],\"data_offsets\":[0,8]}}", 8},
-    {"{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8},
-    {"{\"a\":5}", 8},
-    {"{\"__metadata__\":{\"k\":1}}", 0},
-    {"{\"__metadata__\":[]}", 0},
-    {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0},
-    {"{" F32("a\xFF", "[2]", "0", "8") "}", 8},                 /* no UTF-8 */
-    {"{" F32("a\\u0000b", "[2]", "0", "8") "}", 8},             /* a name cut by NUL */
-    {"{" F32("a", "[2]", "0", "8") "} ", 8},                    /* not aligned */
+  { "", 8 },
+  { "[]", 8 },
+  { " {}", 0 },
+  { "{}", 1 },                                                              /* data nobody owns */
+  { "{" F32("a", "[2]", "0", "8") "}", 7 },                                 /* cut */
+  { "{" F32("a", "[2]", "0", "8") "}", 12 },                                /* too long */
+  { "{" F32("a", "[2]", "4", "12") "}", 12 },                               /* a gap at the start */
+  { "{" F32("a", "[1]", "0", "4") "," F32("b", "[1]", "8", "12") "}", 12 }, /* a gap between */
+  { "{" F32("a", "[2]", "0", "8") "," F32("b", "[2]", "4", "12") "}", 12 }, /* an overlap */
+  { "{" F32("a", "[1]", "0", "4") "," F32("b", "[1]", "0", "4") "}", 4 },   /* the same place */
+  { "{" F32("a", "[1]", "0", "4") "," F32("a", "[1]", "4", "8") "}", 8 },   /* the same name */
+  { "{" F32("a", "[3]", "0", "8") "}", 8 }, /* bytes and shape disagree */
+  { "{" F32("a", "[2]", "8", "0") "}", 8 }, /* backwards */
+  { "{" F32("a", "[2]", "-8", "0") "}", 8 },
+  { "{" F32("a", "[2]", "0", "8.5") "}", 8 },
+  { "{" F32("a", "[2]", "0", "1e300") "}", 8 },
+  { "{" F32("a", "[-2]", "0", "8") "}", 8 },
+  { "{" F32("a", "[1.5]", "0", "8") "}", 8 },
+  { "{" F32("a", "2", "0", "8") "}", 8 },
+  { "{" F32("a", "[\"2\"]", "0", "8") "}", 8 },
+  { "{" F32("a", "[1,1,1,1,1,1,1,1,2]", "0", "8") "}", 8 },     /* nine dimensions */
+  { "{" F32("a", "[4294967296,4294967296]", "0", "0") "}", 0 }, /* product overflows to 0 */
+  { "{" F32("a", "[4611686018427387904]", "0", "0") "}", 0 },   /* bytes overflow to 0 */
+  { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8 },
+  { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8 },
+  { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,8]}}", 8 },
+  { "{\"a\":{\"dtype\":7,\"shape\":[2],\"data_offsets\":[0,8]}}", 8 },
+  { "{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8 },
+  { "{\"a\":5}", 8 },
+  { "{\"__metadata__\":{\"k\":1}}", 0 },
+  { "{\"__metadata__\":[]}", 0 },
+  { "{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0 },
+  { "{" F32("a\xFF", "[2]", "0", "8") "}", 8 },     /* no UTF-8 */
+  { "{" F32("a\\u0000b", "[2]", "0", "8") "}", 8 }, /* a name cut by NUL */
+  { "{" F32("a", "[2]", "0", "8") "} ", 8 },        /* not aligned */
 };
 
 START_TEST(ways_to_be_wrong) {
   fl_safetensors *s = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_msg(open_text(&s, wrong[_i].header, wrong[_i].n_data, &err) == FL_EINPUT,
                 "accepted: %s", wrong[_i].header);
   ck_assert_ptr_null(s);
@@ -169,7 +169,7 @@ END_TEST
 /* The same header, padded, is taken: so the one above fails for its alignment alone. */
 START_TEST(alignment_is_what_was_wrong) {
   fl_safetensors *s = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   char text[128] = "{" F32("a", "[2]", "0", "8") "}";
   while (strlen(text) % 8 != 0) strcat(text, " ");
   ck_assert_msg(open_text(&s, text, 8, &err) == FL_OK, "%s", err.text);
@@ -181,11 +181,12 @@ START_TEST(alignment_is_what_was_wrong) {
 END_TEST
 
 START_TEST(header_lengths) {
-  static const uint64_t lengths[] = {0, 1, 100, 100000001, (uint64_t)1 << 40, UINT64_MAX,
-                                     UINT64_MAX - 7};
+  static const uint64_t lengths[] = {
+    0, 1, 100, 100000001, (uint64_t)1 << 40, UINT64_MAX, UINT64_MAX - 7
+  };
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     fl_safetensors *s = NULL;
-    char bytes[64] = {0};
+    char bytes[64] = { 0 };
     memcpy(bytes, &lengths[i], 8);
     memcpy(bytes + 8, "{}", 2);
     scratch_put(scratch("x"), bytes, sizeof bytes);
@@ -195,7 +196,7 @@ START_TEST(header_lengths) {
 END_TEST
 
 START_TEST(every_cut_and_every_changed_byte) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   ck_assert_int_eq(write_good(scratch("w")), FL_OK);
   ck_assert_int_eq(fl_fs_read(&b, scratch("w"), 10000, NULL), FL_OK);
   for (size_t n = 0; n < b.len; n++) {
@@ -203,7 +204,7 @@ START_TEST(every_cut_and_every_changed_byte) {
     scratch_put(scratch("x"), b.data, n);
     ck_assert_msg(fl_safetensors_open(&s, scratch("x"), NULL) == FL_EINPUT, "%zu bytes", n);
   }
-  static const uint8_t flips[] = {0x01, 0x10, 0x80};
+  static const uint8_t flips[] = { 0x01, 0x10, 0x80 };
   volatile unsigned sum = 0;
   for (size_t at = 0; at < b.len - 40; at++) {
     for (size_t k = 0; k < sizeof flips; k++) {
@@ -225,11 +226,13 @@ START_TEST(every_cut_and_every_changed_byte) {
 END_TEST
 
 START_TEST(what_cannot_be_written) {
-  const fl_st_out twice[] = {{"a", FL_ST_F32, 1, {2}, rows}, {"a", FL_ST_I64, 1, {2}, chunks}};
-  const fl_st_out reserved = {"__metadata__", FL_ST_F32, 1, {2}, rows};
-  const fl_st_out type = {"a", FL_ST_F16, 1, {2}, rows}, dims = {"a", FL_ST_F32, 9, {2}, rows};
-  const fl_st_out huge = {"a", FL_ST_F32, 2, {SIZE_MAX, 2}, rows};
-  const fl_st_meta meta[] = {{"k", "1"}, {"k", "2"}};
+  const fl_st_out twice[] = { { "a", FL_ST_F32, 1, { 2 }, rows },
+                              { "a", FL_ST_I64, 1, { 2 }, chunks } };
+  const fl_st_out reserved = { "__metadata__", FL_ST_F32, 1, { 2 }, rows };
+  const fl_st_out type = { "a", FL_ST_F16, 1, { 2 }, rows },
+                  dims = { "a", FL_ST_F32, 9, { 2 }, rows };
+  const fl_st_out huge = { "a", FL_ST_F32, 2, { SIZE_MAX, 2 }, rows };
+  const fl_st_meta meta[] = { { "k", "1" }, { "k", "2" } };
   const char *path = scratch("w");
   ck_assert_int_eq(fl_safetensors_write(path, twice, 2, NULL, 0, NULL), FL_EFAIL);
   ck_assert_int_eq(fl_safetensors_write(path, &reserved, 1, NULL, 0, NULL), FL_EFAIL);
@@ -238,7 +241,7 @@ START_TEST(what_cannot_be_written) {
   ck_assert_int_eq(fl_safetensors_write(path, &huge, 1, NULL, 0, NULL), FL_EFAIL);
   ck_assert_int_eq(fl_safetensors_write(path, twice, 1, meta, 2, NULL), FL_EFAIL);
   ck_assert_uint_eq(scratch_count(), 0);
-  fl_err err = {0};
+  fl_err err = { 0 };
   ck_assert_int_eq(fl_safetensors_write("/dev/full", twice, 1, NULL, 0, &err), FL_EFAIL);
   ck_assert_ptr_nonnull(strstr(err.text, "no space left on the disk"));
 }
@@ -261,7 +264,7 @@ END_TEST
 /* Written by the reference library (Python, safetensors.torch). */
 START_TEST(a_file_of_the_reference_library) {
   fl_safetensors *s = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   size_t f32 = 0;
   ck_assert_msg(fl_safetensors_open(&s, fixture("embedded/goldens.safetensors"), &err) == FL_OK,
                 "%s", err.text);
@@ -279,7 +282,7 @@ Suite *suite_safetensors(void) {
   Suite *s = suite_create("safetensors");
   TCase *core = tcase_create("Core"), *errors = tcase_create("Errors");
   TCase *golden = tcase_create("Golden");
-  TCase *const all[] = {core, errors, golden};
+  TCase *const all[] = { core, errors, golden };
   for (size_t i = 0; i < 3; i++) {
     tcase_add_checked_fixture(all[i], scratch_begin, scratch_end);
     tcase_set_timeout(all[i], 60);

@@ -107,7 +107,8 @@ START_TEST(draws_are_those_of_the_whole_list) {
     { .temperature = 1, .top_p = 1, .repeat_penalty = 1 },
     { .temperature = 3, .top_p = 0.9, .repeat_penalty = 1 },
     { .temperature = 0.2, .top_k = 40, .top_p = 0.95, .repeat_penalty = 1 },
-    { .temperature = 8, .top_k = 300, .top_p = 1, .min_p = 0.02, .repeat_penalty = 1 } };
+    { .temperature = 8, .top_k = 300, .top_p = 1, .min_p = 0.02, .repeat_penalty = 1 }
+  };
   float x[N];
   size_t differ = 0;
   fl_sampler *s = sampler_of(N);
@@ -178,8 +179,7 @@ START_TEST(penalties_by_count_and_biases) {
   p.n_bias = 0;
   p.temperature = 1; /* counts leave nothing behind */
   p.frequency = 40;
-  for (int i = 0; i < 50; i++)
-    ck_assert_int_ge(fl_sampler_pick(s, x, &p, recent, 3, &r), 2);
+  for (int i = 0; i < 50; i++) ck_assert_int_ge(fl_sampler_pick(s, x, &p, recent, 3, &r), 2);
   fl_sampler_free(s);
 }
 END_TEST

@@ -7,7 +7,7 @@
 #include "suite.h"
 #include "tui/scan.h"
 
-static fl_slice slice(const char *s) { return (fl_slice){s, strlen(s)}; }
+static fl_slice slice(const char *s) { return (fl_slice){ s, strlen(s) }; }
 
 /* 0: a whole object with n members; -1: damage. */
 static int walk(const char *line, int *n) {
@@ -33,10 +33,24 @@ START_TEST(whole_objects) {
 END_TEST
 
 START_TEST(damage) {
-  static const char *const bad[] = {
-      "", "[]", "x", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,", "{\"a\":1 \"b\":2}",
-      "{\"a\":\"x", "{\"a\":\"x\\\"}", "{\"a\":[1,2}", "{\"a\":tru}", "{\"a\":1}x", "{a:1}",
-      "{\"a\":,\"b\":1}", "{\"a\":[\"]}", "{,}"};
+  static const char *const bad[] = { "",
+                                     "[]",
+                                     "x",
+                                     "{",
+                                     "{\"a\"",
+                                     "{\"a\":",
+                                     "{\"a\":1",
+                                     "{\"a\":1,",
+                                     "{\"a\":1 \"b\":2}",
+                                     "{\"a\":\"x",
+                                     "{\"a\":\"x\\\"}",
+                                     "{\"a\":[1,2}",
+                                     "{\"a\":tru}",
+                                     "{\"a\":1}x",
+                                     "{a:1}",
+                                     "{\"a\":,\"b\":1}",
+                                     "{\"a\":[\"]}",
+                                     "{,}" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     int n;
     ck_assert_msg(walk(bad[i], &n) == -1, "taken: %s", bad[i]);
@@ -45,10 +59,20 @@ START_TEST(damage) {
 END_TEST
 
 START_TEST(numbers_like_strtod) {
-  static const char *const good[] = {"0", "-0", "1", "-17", "0.1", "3.14159265358979", "1e3",
-                                     "1E-7", "2.5e+10", "1767963762.291",
-                                     "123456789012345678901234", "4.9e-324", "1e308",
-                                     "0.000123456789"};
+  static const char *const good[] = { "0",
+                                      "-0",
+                                      "1",
+                                      "-17",
+                                      "0.1",
+                                      "3.14159265358979",
+                                      "1e3",
+                                      "1E-7",
+                                      "2.5e+10",
+                                      "1767963762.291",
+                                      "123456789012345678901234",
+                                      "4.9e-324",
+                                      "1e308",
+                                      "0.000123456789" };
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     double v;
     ck_assert(fl_scan_number(&v, slice(good[i])));
@@ -67,8 +91,8 @@ START_TEST(numbers_like_strtod) {
 END_TEST
 
 START_TEST(no_numbers) {
-  static const char *const bad[] = {"", "-", "+1", "01", "1.", ".5", "1e", "1e+", "0x10", "1 ",
-                                    "1e999", "NaN", "--1"};
+  static const char *const bad[] = { "",    "-",    "+1", "01",    "1.",  ".5", "1e",
+                                     "1e+", "0x10", "1 ", "1e999", "NaN", "--1" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     double v;
     ck_assert_msg(!fl_scan_number(&v, slice(bad[i])), "taken: %s", bad[i]);
@@ -90,7 +114,7 @@ START_TEST(whole_numbers) {
 END_TEST
 
 START_TEST(unescape) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_scan_unescape(&b, slice("a\\n\\t\\\"\\\\\\u00e9\\ud83d\\udea2\\ud800x"), 100);
   ck_assert_str_eq(b.data, "a\n\t\"\\\xC3\xA9\xF0\x9F\x9A\xA2\xEF\xBF\xBDx");
   fl_buf_reset(&b);

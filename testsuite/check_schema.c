@@ -60,7 +60,7 @@ static void check_line(const char *line, size_t len) {
 }
 
 static void check_log(const char *path) {
-  fl_buf log = {0};
+  fl_buf log = { 0 };
   ck_assert_int_eq(fl_fs_read(&log, path, 64 << 20, NULL), FL_OK);
   for (size_t i = 0, start = 0; i < log.len; i++) {
     if (log.data[i] != '\n') continue;

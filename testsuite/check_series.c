@@ -17,7 +17,7 @@ static void fill(fl_series *s, uint32_t n) {
 /* Every level gives the same extremes in every column as the points themselves; a bucket belongs
  * to the column of its first point, so columns are chosen to begin where buckets do. */
 START_TEST(columns_against_points) {
-  fl_series s = {0};
+  fl_series s = { 0 };
   fill(&s, N);
   for (size_t width = 16; width <= 4096; width *= 16) {
     size_t n_cols = N / width;
@@ -44,7 +44,7 @@ END_TEST
 
 /* Cutting back and going on gives what going straight gives. */
 START_TEST(truncate_and_go_on) {
-  fl_series a = {0}, b = {0};
+  fl_series a = { 0 }, b = { 0 };
   fill(&a, N);
   fill(&b, N);
   fl_rng r = fl_rng_stream(5, FL_RNG_TEST, 0, 0, 0);
@@ -69,7 +69,7 @@ START_TEST(truncate_and_go_on) {
 END_TEST
 
 START_TEST(a_push_that_goes_back) {
-  fl_series s = {0};
+  fl_series s = { 0 };
   fill(&s, 100);
   fl_series_push(&s, 50, 9.0); /* the run went on from round 49 */
   ck_assert_uint_eq(s.n, 50);
@@ -81,7 +81,7 @@ START_TEST(a_push_that_goes_back) {
 END_TEST
 
 START_TEST(what_is_no_number_is_left_out) {
-  fl_series s = {0};
+  fl_series s = { 0 };
   fl_series_push(&s, 1, NAN);
   fl_series_push(&s, 2, INFINITY);
   fl_series_push(&s, 3, 1e300);
@@ -92,7 +92,7 @@ START_TEST(what_is_no_number_is_left_out) {
 END_TEST
 
 START_TEST(values_between_points) {
-  fl_series s = {0};
+  fl_series s = { 0 };
   fl_series_push(&s, 10, 1);
   fl_series_push(&s, 20, 2);
   ck_assert(isnan(fl_series_at(&s, 9)));
@@ -105,7 +105,7 @@ END_TEST
 
 /* The exponential mean of a constant is the constant, from the first point on (no bias). */
 START_TEST(smoothing_has_no_bias) {
-  fl_series s = {0};
+  fl_series s = { 0 };
   for (uint32_t x = 0; x < 1000; x++) fl_series_push(&s, x, 2.5);
   fl_column col[100];
   fl_series_columns(&s, 0, 1000, 50, col, 100);
@@ -116,7 +116,7 @@ END_TEST
 
 /* Half the weight after half_life points: a step from 0 to 1 is at 1/2 after 50. */
 START_TEST(half_life) {
-  fl_series s = {0};
+  fl_series s = { 0 };
   for (uint32_t x = 0; x < 2000; x++) fl_series_push(&s, x, x < 1000 ? 0 : 1);
   fl_column col[2000];
   fl_series_columns(&s, 0, 2000, 50, col, 2000);
@@ -128,7 +128,7 @@ END_TEST
 /* A thin curve's points are the means of equal, consecutive runs of the values. */
 START_TEST(a_thin_curve) {
   enum { VALUES = 100000 };
-  fl_thin t = {0};
+  fl_thin t = { 0 };
   for (uint32_t x = 1; x <= VALUES; x++) ck_assert_int_eq(fl_thin_push(&t, x, x % 997), FL_OK);
   ck_assert_uint_eq(t.stride, 32); /* 4096 points would be full with 16 at 65536 values */
   ck_assert_uint_eq(t.s.n, VALUES / 32);

@@ -60,7 +60,8 @@ static void down(double grace_s) {
 /* --- a client --- */
 
 static int dial(void) {
-  struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(fl_server_port(server)),
+  struct sockaddr_in a = { .sin_family = AF_INET,
+                           .sin_port = htons(fl_server_port(server)),
                            .sin_addr = { htonl(INADDR_LOOPBACK) } };
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ck_assert_int_ge(fd, 0);
@@ -116,7 +117,7 @@ static int ask(const char *method, const char *path, const char *headers, const 
 
 static bool has(const fl_buf *b, const char *s) { return strstr(b->data, s) != NULL; }
 
-#define QUESTION \
+#define QUESTION                                                                                   \
   "{\"messages\":[{\"role\":\"user\",\"content\":\"Who is there?\"}],\"max_tokens\":8"
 
 /* Polls the engine's counts; no time is assumed, only that it happens. */
@@ -164,7 +165,8 @@ START_TEST(routes) {
   ck_assert(has(&b, "\"index\":1"));
   ck_assert_int_eq(ask("POST", "/v1/embeddings", "", "{\"input\":[[1,2]]}", &b), 400);
   ck_assert_int_eq(ask("POST", "/v1/chat/completions", "",
-                       QUESTION ",\"flotilla\":{\"documents\":[\"x\"]}}", &b), 404);
+                       QUESTION ",\"flotilla\":{\"documents\":[\"x\"]}}", &b),
+                   404);
   ck_assert_int_eq(ask("GET", "/metrics", "", NULL, &b), 200);
   ck_assert(has(&b, "flotilla_http_replies_total{route=\"chat\",status=\"4xx\"}"));
   down(5);
@@ -251,7 +253,8 @@ END_TEST
 START_TEST(dawdlers) {
   static const char *const begun[] = {
     "", "GET /health HTTP/1.1\r\nHost: local",
-    "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"mess" };
+    "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"mess"
+  };
   fl_buf b = { 0 };
   int fd[3];
   defaults();
@@ -278,8 +281,8 @@ static bool one_cancelled(const fl_engine_stats *s) {
 }
 
 /* The answer would go on for as long as the context lasts. */
-#define LONG \
-  "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell a long story\"}],\"max_tokens\":1000000," \
+#define LONG                                                                                       \
+  "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell a long story\"}],\"max_tokens\":1000000,"  \
   "\"temperature\":2,\"min_p\":0,\"stream\":true,\"seed\":"
 
 START_TEST(vanished) {

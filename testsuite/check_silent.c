@@ -33,8 +33,9 @@ static float *packed_logits(const rig *r, fl_kv_type type, bool hush) {
   size_t row[N_ROWS], n = 0, at = 0;
   for (uint32_t s = 0; s < N_SEQ; s++) {
     some_ids(ids[s], 64, r->hp->n_vocab, s);
-    span[s] = (fl_span){ .seq = rig_seq(pool), .tokens = ids[s], .n_rows = lengths[s],
-                         .n_silent = hush ? silent[s] : 0 };
+    span[s] = (fl_span){
+      .seq = rig_seq(pool), .tokens = ids[s], .n_rows = lengths[s], .n_silent = hush ? silent[s] : 0
+    };
     for (size_t i = silent[s]; i < lengths[s]; i++) row[n++] = at + i;
     at += lengths[s];
   }
@@ -169,8 +170,9 @@ static fl_panels *some_panels(const fl_kernels *k, size_t n_out, size_t n_in, ui
 START_TEST(columns_of_a_projection) {
   enum { A = 72, B = 40, N = A + B, IN = 48, M = 50 };
   const fl_kernels *k = fl_kernels_select();
-  fl_proj p = { .w = { some_panels(k, A, IN, 0), some_panels(k, B, IN, 1) }, .col = { 0, A },
-                .n = 2, .n_out = N };
+  fl_proj p = {
+    .w = { some_panels(k, A, IN, 0), some_panels(k, B, IN, 1) }, .col = { 0, A }, .n = 2, .n_out = N
+  };
   void *scratch = fl_aligned_calloc(fl_proj_scratch(&p, NULL, M), 1);
   float *x = fl_calloc(M * IN, sizeof *x), *whole = fl_calloc(M * N, sizeof *whole);
   float *part = fl_calloc(M * N, sizeof *part);

@@ -44,8 +44,9 @@ static void ids_of(int32_t *ids, size_t n, int32_t base, size_t at, int32_t fork
 static uint32_t owner; /* of the next wishes */
 
 static int open_slot(fl_slot **out, const int32_t *ids, size_t n, size_t answer, const char *key) {
-  const fl_slot_wish w = { .prefix = bare, .ids = ids, .n = n, .rows = n + answer, .key = key,
-                           .owner = owner };
+  const fl_slot_wish w = {
+    .prefix = bare, .ids = ids, .n = n, .rows = n + answer, .key = key, .owner = owner
+  };
   return fl_slots_open(out, &slots, &w, NULL);
 }
 

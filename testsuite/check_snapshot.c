@@ -21,16 +21,16 @@ static void teardown(void) {
 }
 
 static void feed(const char *line) {
-  ck_assert_int_eq(fl_store_add(&store, line, strlen(line), (fl_line_ref){0}), FL_OK);
+  ck_assert_int_eq(fl_store_add(&store, line, strlen(line), (fl_line_ref){ 0 }), FL_OK);
   ck_assert_int_eq(fl_snapshot_fold(&snap, &store, store.n_ticks), FL_OK);
 }
 
 static void load_voyage(void) {
-  fl_buf log = {0};
+  fl_buf log = { 0 };
   ck_assert_int_eq(fl_fs_read(&log, fixture("events/voyage.jsonl"), 1 << 20, NULL), FL_OK);
   for (size_t i = 0, start = 0; i < log.len; i++) {
     if (log.data[i] != '\n') continue;
-    fl_store_add(&store, log.data + start, i - start, (fl_line_ref){0});
+    fl_store_add(&store, log.data + start, i - start, (fl_line_ref){ 0 });
     start = i + 1;
   }
   fl_buf_release(&log);
@@ -81,9 +81,10 @@ START_TEST(spans_merge) {
   static const struct {
     uint32_t first, end, covered;
     size_t spans;
-  } steps[] = {{100, 200, 100, 1}, {300, 400, 200, 2}, {200, 250, 250, 2}, {240, 310, 300, 1},
-               {0, 50, 350, 2},    {10, 20, 350, 2},   {900, 1000, 450, 3}, {0, 1000, 1000, 1},
-               {5, 5, 1000, 1},    {9, 3, 1000, 1}};
+  } steps[] = { { 100, 200, 100, 1 },  { 300, 400, 200, 2 }, { 200, 250, 250, 2 },
+                { 240, 310, 300, 1 },  { 0, 50, 350, 2 },    { 10, 20, 350, 2 },
+                { 900, 1000, 450, 3 }, { 0, 1000, 1000, 1 }, { 5, 5, 1000, 1 },
+                { 9, 3, 1000, 1 } };
   feed("{\"t\":1,\"ev\":\"doc\",\"doc\":0,\"tokens\":1000}");
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     char line[128];
@@ -211,8 +212,8 @@ START_TEST(the_recorded_log) {
   ck_assert_uint_eq(store.n_ticks, 392);
   ck_assert_uint_eq(store.n_damaged + store.n_unknown, 0);
   ck_assert_uint_eq(snap.n_docs, 12);
-  ck_assert_uint_eq(snap.n_study, 214);    /* grep -c '"ev":"study"' less the rejected */
-  ck_assert_uint_eq(snap.n_rejected, 26);  /* grep -c '"rejected"' */
+  ck_assert_uint_eq(snap.n_study, 214);   /* grep -c '"ev":"study"' less the rejected */
+  ck_assert_uint_eq(snap.n_rejected, 26); /* grep -c '"rejected"' */
   ck_assert_uint_eq(snap.curves.loss.n, 60);
   ck_assert_uint_eq(snap.n_retrieves, 4);
   ck_assert_uint_eq(snap.generation, 12);
@@ -318,7 +319,7 @@ START_TEST(very_many_documents) {
   char line[64];
   for (uint32_t i = 0; i < 70000; i++) {
     snprintf(line, sizeof line, "{\"t\":1,\"ev\":\"doc\",\"doc\":%u}", i * 7919u);
-    fl_store_add(&store, line, strlen(line), (fl_line_ref){0});
+    fl_store_add(&store, line, strlen(line), (fl_line_ref){ 0 });
   }
   ck_assert_int_eq(fl_snapshot_fold(&snap, &store, store.n_ticks), FL_OK);
   ck_assert_uint_eq(snap.n_docs, FL_DOCS_MAX);

@@ -66,8 +66,9 @@ static int restore(fl_spill *s, const fl_spill_file *f, fl_seq *t, size_t n) {
 
 /* Saves and waits until it is written. */
 static void save(fl_spill *s, size_t n, const char *key) {
-  const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = n, .key = key,
-                             .owner = 9 };
+  const fl_spill_item it = {
+    .prefix = &prefix, .ids = ids + PREFIX, .n = n, .key = key, .owner = 9
+  };
   fl_seq *rows = fork_all();
   fl_spill_save(s, &it, &rows);
   fl_seq_free(rows); /* not taken */
@@ -76,8 +77,9 @@ static void save(fl_spill *s, size_t n, const char *key) {
 
 /* Saves and does not wait. */
 static void save_late(fl_spill *s) {
-  const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = 40, .key = "k",
-                             .owner = 8 };
+  const fl_spill_item it = {
+    .prefix = &prefix, .ids = ids + PREFIX, .n = 40, .key = "k", .owner = 8
+  };
   fl_seq *rows = fork_all();
   fl_spill_save(s, &it, &rows);
   ck_assert_ptr_null(rows);
@@ -180,8 +182,9 @@ START_TEST(test_written_beside) {
   const int32_t first = ids[PREFIX];
   size_t common = 0, written = 0;
   for (int i = 0; i < MANY; i++) {
-    const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = ROWS, .key = "k",
-                               .owner = 9 };
+    const fl_spill_item it = {
+      .prefix = &prefix, .ids = ids + PREFIX, .n = ROWS, .key = "k", .owner = 9
+    };
     fl_seq *rows = fork_all(), *again = fork_all();
     ids[PREFIX] = (first + i) % 2000;
     if (i % FL_SPILL_WAITING == 0) ck_assert(fl_spill_wait(s)); /* there are places again */
@@ -255,7 +258,7 @@ START_TEST(test_read_beside) {
   ck_assert(fl_spill_wait(s));
   ck_assert_uint_eq(fl_kv_pool_bytes(pool), before);
   ck_assert_int_eq(atomic_load(&ready), MANY + 2); /* and two files were written */
-  ck_assert_uint_eq(scratch_count(), 2); /* one file and the lock */
+  ck_assert_uint_eq(scratch_count(), 2);           /* one file and the lock */
   fl_seq *last = begun();
   ck_assert_int_eq(fl_seq_reserve(last, PREFIX + ROWS, NULL), FL_OK);
   ck_assert_int_eq(fl_spill_read(&read[0], s, fl_spill_at(s, 0), last, ROWS), FL_OK);
@@ -280,8 +283,9 @@ START_TEST(test_disk_hangs) {
   save(s, 60, "old");
   shut_gate(&disk, (size_t)_i * 4);
   for (int i = 0; i < FL_SPILL_WAITING + 1; i++) {
-    const fl_spill_item it = { .prefix = &prefix, .ids = ids + PREFIX, .n = ROWS, .key = "k",
-                               .owner = (uint32_t)i };
+    const fl_spill_item it = {
+      .prefix = &prefix, .ids = ids + PREFIX, .n = ROWS, .key = "k", .owner = (uint32_t)i
+    };
     fl_seq *rows = fork_all();
     fl_spill_save(s, &it, &rows);
     ck_assert(i < FL_SPILL_WAITING ? rows == NULL : rows != NULL);
@@ -371,10 +375,13 @@ END_TEST
 /* A head that is whole and has huge counts. */
 START_TEST(test_hostile_counts) {
   static const char name[] = "slot-0000000000000000.flslot";
-  static const struct { size_t at, n; uint64_t value; } bad[] = {
-    { 12, 4, 0 }, { 12, 4, UINT32_MAX }, { 16, 8, 0 }, { 16, 8, UINT64_MAX }, { 16, 8, 1 << 20 },
-    { 16, 8, (uint64_t)1 << 61 }, { 24, 8, UINT64_MAX }, { 32, 4, UINT32_MAX }, { 32, 4, 65 },
-    { 160, 4, UINT32_MAX },
+  static const struct {
+    size_t at, n;
+    uint64_t value;
+  } bad[] = {
+    { 12, 4, 0 },       { 12, 4, UINT32_MAX },        { 16, 8, 0 },          { 16, 8, UINT64_MAX },
+    { 16, 8, 1 << 20 }, { 16, 8, (uint64_t)1 << 61 }, { 24, 8, UINT64_MAX }, { 32, 4, UINT32_MAX },
+    { 32, 4, 65 },      { 160, 4, UINT32_MAX },
   };
   setup();
   fl_spill *s = open_spill(4);

@@ -46,7 +46,9 @@ static void feed(got *g, const char *text, size_t first, size_t step, bool tools
   fl_split_release(&s);
 }
 
-static const struct { const char *text, *reasoning, *content, *calls; } cases[] = {
+static const struct {
+  const char *text, *reasoning, *content, *calls;
+} cases[] = {
   { "plain", "", "plain", "" },
   { "", "", "", "" },
   { "  leading", "", "  leading", "" },
@@ -58,10 +60,10 @@ static const struct { const char *text, *reasoning, *content, *calls; } cases[] 
   { "<tool_call>\n{\"name\":\"f\",\"arguments\":{\"a\":1}}\n</tool_call>", "", "",
     "f({\"a\":1});" },
   { "say\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n"
-    "<tool_call>{\"name\":\"g\"}</tool_call>", "", "say", "f({});g({});" },
+    "<tool_call>{\"name\":\"g\"}</tool_call>",
+    "", "say", "f({});g({});" },
   { "<think>t</think>\n<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call> after", "t",
-      "after",
-    "g({});" },
+    "after", "g({});" },
   { "<tool_call>{\"name\":\"unknown\",\"arguments\":{}}</tool_call>", "",
     "<tool_call>{\"name\":\"unknown\",\"arguments\":{}}</tool_call>", "" },
   { "<tool_call>{\"name\":\"f\",\"arguments\":[1]}</tool_call>", "",

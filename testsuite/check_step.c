@@ -90,9 +90,7 @@ static void one_variant(const char *model, const variant *v) {
   scene_free(b);
 }
 
-START_TEST(no_way_of_running_changes_a_bit) {
-  one_variant("tiny/tiny-qwen3.gguf", &variants[_i]);
-}
+START_TEST(no_way_of_running_changes_a_bit) { one_variant("tiny/tiny-qwen3.gguf", &variants[_i]); }
 END_TEST
 
 START_TEST(no_way_of_running_changes_a_bit_embedded) {
@@ -250,8 +248,8 @@ START_TEST(a_part_without_gradient_is_context) {
   ck_assert_int_eq(fl_step_grad(st, s->trainee, N_CARTS, s->step_conv, N_CONVS, &r, NULL), FL_OK);
   fl_stepper_free(st);
   st = stepper(&whole->r, &l);
-  ck_assert_int_eq(
-      fl_step_grad(st, whole->trainee, N_CARTS, whole->step_conv, N_CONVS, &w, NULL), FL_OK);
+  ck_assert_int_eq(fl_step_grad(st, whole->trainee, N_CARTS, whole->step_conv, N_CONVS, &w, NULL),
+                   FL_OK);
   ck_assert_double_eq(r.loss, w.loss);
   ck_assert(rows_equal(&s->grad[0], &whole->grad[0]));
   ck_assert(rows_equal(&s->grad[2], &whole->grad[2]));

@@ -75,8 +75,12 @@ static void golden_free(golden *g) {
 }
 
 static fl_stepper *golden_stepper(const golden *g) {
-  const fl_stepper_limits l = { .max_convs = 1, .max_conv_rows = 64, .max_sup = 16,
-                                .max_prefix = 48, .max_parts = 1, .pack = true };
+  const fl_stepper_limits l = { .max_convs = 1,
+                                .max_conv_rows = 64,
+                                .max_sup = 16,
+                                .max_prefix = 48,
+                                .max_parts = 1,
+                                .pack = true };
   return stepper(&g->r, &l);
 }
 
@@ -137,9 +141,11 @@ static void compare_moved(const golden *g, const fl_rows *got, const char *name,
       const double tol =
           steps * lr * fmin(1e-4 + 3 * unsure, 2) + 1e-6 * fabs((double)start[at + i]);
       n_tight += unsure < 1e-3;
-      ck_assert_msg(fabs((double)x[i] - (double)want[at + i]) <= tol, "%s layer %zu value %zu: %g, "
-                    "torch %g, from %g by gradient %g", name, l, i, (double)x[i],
-                    (double)want[at + i], (double)start[at + i], (double)grad[at + i]);
+      ck_assert_msg(fabs((double)x[i] - (double)want[at + i]) <= tol,
+                    "%s layer %zu value %zu: %g, "
+                    "torch %g, from %g by gradient %g",
+                    name, l, i, (double)x[i], (double)want[at + i], (double)start[at + i],
+                    (double)grad[at + i]);
     }
   }
   ck_assert_uint_gt(n_tight, g->all / 4); /* the tolerance says something for many */

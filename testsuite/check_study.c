@@ -22,8 +22,14 @@ static lab *lab_new(unsigned threads, size_t max_rows) {
   s->r = rig_open("embedded/model.gguf", threads);
   s->pool = rig_pool(&s->r, FL_KV_F32);
   s->pass = rig_pass(&s->r, (fl_pass_options){ .max_rows = max_rows, .max_spans = N });
-  s->o = (fl_study_options){ .chunk_min = 64, .chunk_max = 160, .top_k = 20, .top_mass = 0.99,
-                             .max_q = 48, .max_a = 64, .temperature = 0.6, .seed = 42 };
+  s->o = (fl_study_options){ .chunk_min = 64,
+                             .chunk_max = 160,
+                             .top_k = 20,
+                             .top_mass = 0.99,
+                             .max_q = 48,
+                             .max_a = 64,
+                             .temperature = 0.6,
+                             .seed = 42 };
   for (size_t i = 0; i < 4; i++) {
     fl_buf b = { 0 };
     ck_assert_int_eq(fl_fs_read(&b, fixture(files[i]), 1 << 20, NULL), FL_OK);
@@ -116,8 +122,8 @@ static void check_teacher(const lab *s, size_t i, const fl_conv *c) {
   int32_t id[20];
   for (size_t r = 0; r < c->targets.n_rows; r++) {
     const float *row = logits + (system + c->sup[r]) * n_vocab;
-    const size_t n = fl_topk_probs(fl_model_kernels(s->r.m), id, prob, row, n_vocab, k,
-                                   s->o.top_mass);
+    const size_t n =
+        fl_topk_probs(fl_model_kernels(s->r.m), id, prob, row, n_vocab, k, s->o.top_mass);
     const uint32_t at = c->targets.first[r];
     ck_assert_uint_eq(c->targets.first[r + 1] - at, n);
     ck_assert(memcmp(id, c->targets.id + at, n * sizeof *id) == 0);
@@ -153,7 +159,8 @@ START_TEST(the_student_reads_the_same_user_turn) {
     fl_ids turn = { 0 };
     if (!ok[i]) continue;
     ck_assert_int_eq(fl_chat_user(&turn, fl_model_template(s->r.m), t, c->request,
-                                  strlen(c->request), true, false, NULL), FL_OK);
+                                  strlen(c->request), true, false, NULL),
+                     FL_OK);
     ck_assert_uint_lt(turn.len, c->tokens.len);
     ck_assert(memcmp(turn.data, c->tokens.data, turn.len * sizeof(int32_t)) == 0);
     /* Supervised: from the row before the answer to the row before the end of turn. */
@@ -345,9 +352,7 @@ START_TEST(every_attempt_is_in_the_log) {
 }
 END_TEST
 
-static bool count_down(void *ctx) {
-  return (*(int *)ctx)-- <= 0;
-}
+static bool count_down(void *ctx) { return (*(int *)ctx)-- <= 0; }
 
 /* Before the first pass, in the chunks, between two tokens. */
 START_TEST(a_stop_leaves_nothing) {
@@ -359,8 +364,9 @@ START_TEST(a_stop_leaves_nothing) {
   const fl_work before = fl_team_work(s->r.team);
   s->o.cancelled = count_down;
   s->o.cancel_ctx = &left;
-  ck_assert_int_eq(fl_study_make(all, ok, s->plan, s->text, N, &s->o, s->pass, s->pool, NULL, NULL,
-                                 NULL), FL_EINTR);
+  ck_assert_int_eq(
+      fl_study_make(all, ok, s->plan, s->text, N, &s->o, s->pass, s->pool, NULL, NULL, NULL),
+      FL_EINTR);
   ck_assert_int_eq(left, -1);
   if (_i == 0) ck_assert_double_eq(fl_team_work(s->r.team).flop, before.flop);
   ck_assert_uint_eq(fl_kv_pool_bytes(s->pool), 0);
@@ -375,9 +381,11 @@ START_TEST(a_full_pool_is_an_error) {
   bool ok[N];
   fl_kv_pool *small;
   ck_assert_int_eq(fl_kv_pool_new(&small, s->r.hp, fl_model_kernels(s->r.m), FL_KV_F32,
-                                  9 * fl_kv_page_bytes(s->pool), NULL), FL_OK);
-  ck_assert_int_eq(fl_study_make(all, ok, s->plan, s->text, N, &s->o, s->pass, small, NULL, NULL,
-                                 NULL), FL_EFULL);
+                                  9 * fl_kv_page_bytes(s->pool), NULL),
+                   FL_OK);
+  ck_assert_int_eq(
+      fl_study_make(all, ok, s->plan, s->text, N, &s->o, s->pass, small, NULL, NULL, NULL),
+      FL_EFULL);
   ck_assert_uint_eq(fl_kv_pool_bytes(small), 0);
   fl_kv_pool_free(small);
   lab_free(s);
@@ -417,8 +425,9 @@ START_TEST(senseless_options_are_refused) {
     if (i == 3) s->o.max_q = 0;
     if (i == 4) s->o.max_a = 0;
     if (i == 5) s->o.chunk_max = s->r.hp->n_ctx;
-    ck_assert_int_eq(fl_study_make(&out, &ok, s->plan, s->text, 1, &s->o, s->pass, s->pool, NULL,
-                                   NULL, &err), FL_EUSAGE);
+    ck_assert_int_eq(
+        fl_study_make(&out, &ok, s->plan, s->text, 1, &s->o, s->pass, s->pool, NULL, NULL, &err),
+        FL_EUSAGE);
     ck_assert_ptr_nonnull(strstr(err.text, "--"));
   }
   lab_free(s);

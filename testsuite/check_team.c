@@ -13,8 +13,8 @@ enum { MAX_RANKS = 8 };
 
 typedef struct counts {
   fl_team *team;
-  unsigned n;                  /* as the function saw it */
-  unsigned runs[MAX_RANKS];    /* written by the rank alone */
+  unsigned n;               /* as the function saw it */
+  unsigned runs[MAX_RANKS]; /* written by the rank alone */
   unsigned long sum[MAX_RANKS];
 } counts;
 

@@ -44,7 +44,7 @@ END_TEST
 /* Every value of every tensor, if the file can be read at all; returns how many. */
 static size_t touch_all(const char *path) {
   static const char *const names[] = { "trainable_keys", "trainable_values", "frozen_keys",
-                                       "frozen_values", "fixed_keys", "fixed_values" };
+                                       "frozen_values",  "fixed_keys",       "fixed_values" };
   fl_torch *t = NULL;
   fl_err err = { 0 };
   size_t n = 0;

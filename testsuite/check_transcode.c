@@ -35,8 +35,10 @@ static void to_type_ok(const char *from, const char *type, const char *out) {
 
 static fl_tensor_info info(const char *name, fl_dtype type, uint64_t cols, uint64_t rows) {
   const fl_dtype_traits *d = fl_dtype_get(type);
-  return (fl_tensor_info){ .name = { name, strlen(name) }, .n_dims = rows > 0 ? 2 : 1,
-                           .dim = { cols, rows > 0 ? rows : 1, 1, 1 }, .ggml_type = type,
+  return (fl_tensor_info){ .name = { name, strlen(name) },
+                           .n_dims = rows > 0 ? 2 : 1,
+                           .dim = { cols, rows > 0 ? rows : 1, 1, 1 },
+                           .ggml_type = type,
                            .n_bytes = cols / d->block * d->bytes * (rows > 0 ? rows : 1) };
 }
 
@@ -233,7 +235,10 @@ END_TEST
 
 /* Values that the new type does not hold are refused by the tensor's name; nothing is left. */
 START_TEST(values_that_do_not_fit) {
-  static const struct { float value; const char *type, *says; } cases[] = {
+  static const struct {
+    float value;
+    const char *type, *says;
+  } cases[] = {
     { NAN, "f16", "not finite" },  { INFINITY, "bf16", "not finite" },
     { 65520, "f16", "too large" }, { -7e4f, "f16", "too large" },
     { 9e6f, "q8_0", "too large" }, { 3.4e38f, "bf16", "too large" },
@@ -248,8 +253,8 @@ START_TEST(values_that_do_not_fit) {
     write_small(scratch("in.gguf"), v);
     int rc = to_type(scratch("in.gguf"), cases[i].type, scratch("out.gguf"), &r, &err);
     ck_assert_int_eq(rc, FL_EINPUT);
-    ck_assert_msg(strstr(err.text, cases[i].says) && strstr(err.text, "blk.0.ffn_up.weight"),
-                  "%s", err.text);
+    ck_assert_msg(strstr(err.text, cases[i].says) && strstr(err.text, "blk.0.ffn_up.weight"), "%s",
+                  err.text);
     ck_assert_uint_eq(scratch_count(), 1);
     scratch_end();
   }

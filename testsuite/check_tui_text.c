@@ -52,7 +52,11 @@ END_TEST
 START_TEST(escape_sequences) {
   ck_assert_str_eq(clean("\x1b[31mred\x1b]0;title\a", 18, false),
                    "\xEF\xBF\xBD[31mred\xEF\xBF\xBD]0;title\xEF\xBF\xBD");
-  ck_assert_str_eq(clean("\xC2\x9B" "31m", 5, false), "\xEF\xBF\xBD" "31m");
+  ck_assert_str_eq(clean("\xC2\x9B"
+                         "31m",
+                         5, false),
+                   "\xEF\xBF\xBD"
+                   "31m");
   ck_assert_str_eq(clean("a\tb\nc\r\x0b", 7, false), "a b c  ");
   ck_assert_str_eq(clean("\xFF\xC3", 2, false), "\xEF\xBF\xBD\xEF\xBF\xBD");
   ck_assert_str_eq(clean("caf\xC3\xA9 \xE6\xBC\xA2", 9, true), "caf? ?");
@@ -71,7 +75,8 @@ START_TEST(combining) {
 END_TEST
 
 START_TEST(fit) {
-  const char *s = "a\xE6\xBC\xA2" "b"; /* 1 + 2 + 1 columns */
+  const char *s = "a\xE6\xBC\xA2"
+                  "b"; /* 1 + 2 + 1 columns */
   ck_assert_uint_eq(fl_text_fit(s, 5, 0), 0);
   ck_assert_uint_eq(fl_text_fit(s, 5, 1), 1);
   ck_assert_uint_eq(fl_text_fit(s, 5, 2), 1); /* half of a wide glyph does not fit */
@@ -82,7 +87,7 @@ END_TEST
 
 START_TEST(wrap) {
   const char *s = "one two  three\n\nfour";
-  const char *want[] = {"one two", "three", "", "four"}, *line;
+  const char *want[] = { "one two", "three", "", "four" }, *line;
   size_t at = 0, n, i = 0;
   while (fl_text_wrap(s, strlen(s), 8, &at, &line, &n)) {
     ck_assert_uint_lt(i, 4);

@@ -35,8 +35,9 @@ static void open_stage(stage *s, const fl_dialect *d, const char *quoted) {
 
 static void start(stage *s) {
   static const fl_job_doc docs[] = { { 1, "a.md", 0.5, 48 }, { 7, "b \"c\".md", -0.25, 32 } };
-  const fl_job_start news = { .docs = docs, .n_docs = 2, .rows = 80, .prompt_tokens = 21,
-                              .cached_tokens = 20, .queue_s = 0.5 };
+  const fl_job_start news = {
+    .docs = docs, .n_docs = 2, .rows = 80, .prompt_tokens = 21, .cached_tokens = 20, .queue_s = 0.5
+  };
   s->engine.on_start(s->engine.ctx, &news);
 }
 
@@ -46,8 +47,14 @@ static bool say(stage *s, const char *text) {
 }
 
 static void end(stage *s, fl_finish how, int code, const char *error) {
-  const fl_job_end e = { .finish = how, .completion_tokens = 7, .drafted = 3, .accepted = 2,
-                         .ttft_s = 0.25, .seconds = 1, .code = code, .error = error };
+  const fl_job_end e = { .finish = how,
+                         .completion_tokens = 7,
+                         .drafted = 3,
+                         .accepted = 2,
+                         .ttft_s = 0.25,
+                         .seconds = 1,
+                         .code = code,
+                         .error = error };
   s->engine.on_end(s->engine.ctx, &e);
 }
 
@@ -121,11 +128,12 @@ static fl_json *whole(stage *s) {
   return v;
 }
 
-static const char chat[] = "{'messages':[{'role':'user','content':'q'}],'stream':true,'tools':[{"
-  "'type':'function','function':{'name':'f'}}],'stream_options':{'include_usage':true}}";
+static const char chat[] =
+    "{'messages':[{'role':'user','content':'q'}],'stream':true,'tools':[{"
+    "'type':'function','function':{'name':'f'}}],'stream_options':{'include_usage':true}}";
 static const char messages[] = "{'model':'m','max_tokens':9,'messages':[{'role':'user','content':"
                                "'q'}"
-  "],'tools':[{'name':'f'}]}";
+                               "],'tools':[{'name':'f'}]}";
 static const char responses[] = "{'input':'q','tools':[{'type':'function','name':'f'}]}";
 static const char call_text[] = "<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call>";
 
@@ -202,15 +210,21 @@ END_TEST
 
 START_TEST(chat_logprobs) {
   stage s;
-  open_stage(&s, &fl_dialect_chat, "{'messages':[{'role':'user','content':'q'}],'logprobs':true,"
-                                   "'top_logprobs':2}");
+  open_stage(&s, &fl_dialect_chat,
+             "{'messages':[{'role':'user','content':'q'}],'logprobs':true,"
+             "'top_logprobs':2}");
   const fl_job_logprob token[] = { { 1, -0.5f, "He", 2 }, { 2, -1.0f, "\xc3", 1 } };
-  const fl_job_logprob top[] = { { 1, -0.5f, "He", 2 }, { 9, -3.0f, "x", 1 },
-                                 { 2, -1.0f, "\xc3", 1 }, { 8, -INFINITY, "y", 1 } };
+  const fl_job_logprob top[] = {
+    { 1, -0.5f, "He", 2 }, { 9, -3.0f, "x", 1 }, { 2, -1.0f, "\xc3", 1 }, { 8, -INFINITY, "y", 1 }
+  };
   start(&s);
   for (int i = 0; i < 2; i++) { /* in two pieces of news, which are joined */
-    const fl_job_delta d = { .text = i ? "\xc3\xa9" : "He", .len = 2, .token = &token[i],
-                             .top = &top[2 * i], .n_tokens = 1, .n_top = 2 };
+    const fl_job_delta d = { .text = i ? "\xc3\xa9" : "He",
+                             .len = 2,
+                             .token = &token[i],
+                             .top = &top[2 * i],
+                             .n_tokens = 1,
+                             .n_top = 2 };
     ck_assert(s.engine.on_delta(s.engine.ctx, &d));
     advance(&s);
   }
@@ -249,10 +263,11 @@ END_TEST
 /* The order that Anthropic documents: each block is opened, filled, closed; indices rise. */
 START_TEST(messages_stream) {
   static const char *const want[] = {
-    "message_start", "content_block_start", "content_block_delta", "content_block_delta",
-    "content_block_stop", "content_block_start", "content_block_delta", "content_block_stop",
-    "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
-    "message_stop" };
+    "message_start",       "content_block_start", "content_block_delta", "content_block_delta",
+    "content_block_stop",  "content_block_start", "content_block_delta", "content_block_stop",
+    "content_block_start", "content_block_delta", "content_block_stop",  "message_delta",
+    "message_stop"
+  };
   stage s;
   int done, comments;
   open_stage(&s, &fl_dialect_messages, messages);
@@ -312,10 +327,12 @@ START_TEST(responses_stream) {
 }
 END_TEST
 
-static const struct { const fl_dialect *d; const char *body, *path, *says; } broken[] = {
-  { &fl_dialect_chat, chat, "data.error.message", "it burst" },
-  { &fl_dialect_messages, messages, "data.error.message", "it burst" },
-  { &fl_dialect_responses, responses, "data.response.error.message", "it burst" } };
+static const struct {
+  const fl_dialect *d;
+  const char *body, *path, *says;
+} broken[] = { { &fl_dialect_chat, chat, "data.error.message", "it burst" },
+               { &fl_dialect_messages, messages, "data.error.message", "it burst" },
+               { &fl_dialect_responses, responses, "data.response.error.message", "it burst" } };
 
 START_TEST(breaks_in_the_middle) {
   stage s;

@@ -11,8 +11,17 @@ START_TEST(integers) {
   ck_assert_uint_eq(v, UINT64_MAX);
   ck_assert_int_eq(fl_parse_u64(&v, "007"), FL_OK);
   ck_assert_uint_eq(v, 7);
-  static const char *const wrong[] = {"", "-1", "+1", " 1", "1 ", "1x", "0x10", "1.0", "1e3",
-                                      "18446744073709551616", "99999999999999999999"};
+  static const char *const wrong[] = { "",
+                                       "-1",
+                                       "+1",
+                                       " 1",
+                                       "1 ",
+                                       "1x",
+                                       "0x10",
+                                       "1.0",
+                                       "1e3",
+                                       "18446744073709551616",
+                                       "99999999999999999999" };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     ck_assert_msg(fl_parse_u64(&v, wrong[i]) == FL_EUSAGE, "%s", wrong[i]);
     ck_assert_uint_eq(v, 7);
@@ -26,8 +35,8 @@ START_TEST(numbers) {
   ck_assert(v == -2.5e-3);
   ck_assert_int_eq(fl_parse_double(&v, ".5"), FL_OK);
   ck_assert(v == 0.5);
-  static const char *const wrong[] = {"", "-", ".", "nan", "inf", "-inf", "1e999", "0x1p3",
-                                      " 1", "1 ", "1,5", "+1", "1e", "--1", "1.2.3"};
+  static const char *const wrong[] = { "",   "-",  ".",   "nan", "inf", "-inf", "1e999", "0x1p3",
+                                       " 1", "1 ", "1,5", "+1",  "1e",  "--1",  "1.2.3" };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(fl_parse_double(&v, wrong[i]) == FL_EUSAGE, "%s", wrong[i]);
   ck_assert(v == 0.5);
@@ -38,10 +47,18 @@ static const struct {
   const char *text;
   uint64_t bytes;
 } sizes[] = {
-    {"512", 512},          {"0", 0},           {"4K", 4096},       {"4k", 4096},
-    {"4KB", 4096},         {"4KiB", 4096},     {"12B", 12},        {"1.5M", 1572864},
-    {"2G", 2147483648u},   {"1T", (uint64_t)1 << 40}, {"9007199254740993", 9007199254740993u},
-    {"16777215T", (uint64_t)16777215 << 40},
+  { "512", 512 },
+  { "0", 0 },
+  { "4K", 4096 },
+  { "4k", 4096 },
+  { "4KB", 4096 },
+  { "4KiB", 4096 },
+  { "12B", 12 },
+  { "1.5M", 1572864 },
+  { "2G", 2147483648u },
+  { "1T", (uint64_t)1 << 40 },
+  { "9007199254740993", 9007199254740993u },
+  { "16777215T", (uint64_t)16777215 << 40 },
 };
 
 START_TEST(byte_sizes) {
@@ -52,8 +69,9 @@ START_TEST(byte_sizes) {
 END_TEST
 
 START_TEST(byte_sizes_refused) {
-  static const char *const wrong[] = {"", "K", "-1K", "1X", "1KK", "1 K", "1.5.5M", "16777216T",
-                                      "1e3", "inf", "20000000.5T", ".", "1KiBs"};
+  static const char *const wrong[] = { "",       "K",         "-1K", "1X",  "1KK",         "1 K",
+                                       "1.5.5M", "16777216T", "1e3", "inf", "20000000.5T", ".",
+                                       "1KiBs" };
   uint64_t v = 5;
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(fl_parse_bytes(&v, wrong[i]) == FL_EUSAGE, "%s", wrong[i]);
@@ -71,7 +89,7 @@ START_TEST(times) {
   ck_assert(v == 90);
   ck_assert_int_eq(fl_parse_seconds(&v, "2h"), FL_OK);
   ck_assert(v == 7200);
-  static const char *const wrong[] = {"", "s", "-1", "-0", "1d", "1ms", "1 s", "nan", "1e308h"};
+  static const char *const wrong[] = { "", "s", "-1", "-0", "1d", "1ms", "1 s", "nan", "1e308h" };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(fl_parse_seconds(&v, wrong[i]) == FL_EUSAGE, "%s", wrong[i]);
 }
@@ -82,10 +100,18 @@ START_TEST(shown_sizes) {
     uint64_t n;
     const char *text;
   } cases[] = {
-      {0, "0 B"},           {12, "12 B"},          {1023, "1023 B"},
-      {1024, "1.0 KiB"},    {1536, "1.5 KiB"},     {830 * 1024, "830 KiB"},
-      {1048063, "1023 KiB"}, {1048064, "1.0 MiB"}, {1610612736, "1.5 GiB"},
-      {UINT64_MAX, "16.0 EiB"}, {102348, "99.9 KiB"}, {102399, "100 KiB"},
+    { 0, "0 B" },
+    { 12, "12 B" },
+    { 1023, "1023 B" },
+    { 1024, "1.0 KiB" },
+    { 1536, "1.5 KiB" },
+    { 830 * 1024, "830 KiB" },
+    { 1048063, "1023 KiB" },
+    { 1048064, "1.0 MiB" },
+    { 1610612736, "1.5 GiB" },
+    { UINT64_MAX, "16.0 EiB" },
+    { 102348, "99.9 KiB" },
+    { 102399, "100 KiB" },
   };
   char buf[32];
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -98,9 +124,9 @@ START_TEST(shown_times) {
     double s;
     const char *text;
   } cases[] = {
-      {0, "0.0s"},       {4.2, "4.2s"},        {59.94, "59.9s"},  {59.96, "1m 00s"},
-      {185, "3m 05s"},   {3599.4, "59m 59s"},  {3599.6, "1h 00m"}, {3720, "1h 02m"},
-      {360000, "100h 00m"}, {-1, "-"},         {NAN, "-"},        {INFINITY, "-"},
+    { 0, "0.0s" },          { 4.2, "4.2s" },       { 59.94, "59.9s" },   { 59.96, "1m 00s" },
+    { 185, "3m 05s" },      { 3599.4, "59m 59s" }, { 3599.6, "1h 00m" }, { 3720, "1h 02m" },
+    { 360000, "100h 00m" }, { -1, "-" },           { NAN, "-" },         { INFINITY, "-" },
   };
   char buf[32];
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -33,7 +33,7 @@ START_TEST(known_bytes) {
   ck_assert_mem_eq(s, "\xE2\x82\xAC", 3);
   ck_assert_uint_eq(fl_utf8_encode(s, 0x10348), 4);
   ck_assert_mem_eq(s, "\xF0\x90\x8D\x88", 4);
-  static const uint32_t wrong[] = {0xD800, 0xDFFF, 0x110000, UINT32_MAX};
+  static const uint32_t wrong[] = { 0xD800, 0xDFFF, 0x110000, UINT32_MAX };
   for (size_t i = 0; i < 4; i++) {
     ck_assert_uint_eq(fl_utf8_encode(s, wrong[i]), 3);
     ck_assert_mem_eq(s, "\xEF\xBF\xBD", 3);
@@ -45,23 +45,23 @@ static const struct {
   const char *text;
   size_t bad_at, whole;
 } invalid[] = {
-    {"\x80", 0, 1},             /* continuation without a lead */
-    {"a\xC0\xAF", 1, 3},        /* overlong slash */
-    {"\xC1\xBF", 0, 2},         /* overlong */
-    {"\xE0\x80\xAF", 0, 3},     /* overlong, three bytes */
-    {"\xE0\x9F\xBF", 0, 3},     /* overlong, largest */
-    {"\xF0\x80\x80\xAF", 0, 4}, /* overlong, four bytes */
-    {"\xF0\x8F\xBF\xBF", 0, 4}, /* overlong, largest */
-    {"\xED\xA0\x80", 0, 3},     /* first surrogate */
-    {"\xED\xBF\xBF", 0, 3},     /* last surrogate */
-    {"\xF4\x90\x80\x80", 0, 4}, /* U+110000 */
-    {"\xF5\x80\x80\x80", 0, 4}, /* no lead */
-    {"\xFF", 0, 1},
-    {"ok\xE2\x82", 2, 2},       /* cut: the prefix ends before it */
-    {"ok\xF0\x90\x8D", 2, 2},
-    {"\xC3", 0, 0},
-    {"\xC3(", 0, 2},            /* a lead without its continuation */
-    {"\xE2\x28\xA1", 0, 3},
+  { "\x80", 0, 1 },             /* continuation without a lead */
+  { "a\xC0\xAF", 1, 3 },        /* overlong slash */
+  { "\xC1\xBF", 0, 2 },         /* overlong */
+  { "\xE0\x80\xAF", 0, 3 },     /* overlong, three bytes */
+  { "\xE0\x9F\xBF", 0, 3 },     /* overlong, largest */
+  { "\xF0\x80\x80\xAF", 0, 4 }, /* overlong, four bytes */
+  { "\xF0\x8F\xBF\xBF", 0, 4 }, /* overlong, largest */
+  { "\xED\xA0\x80", 0, 3 },     /* first surrogate */
+  { "\xED\xBF\xBF", 0, 3 },     /* last surrogate */
+  { "\xF4\x90\x80\x80", 0, 4 }, /* U+110000 */
+  { "\xF5\x80\x80\x80", 0, 4 }, /* no lead */
+  { "\xFF", 0, 1 },
+  { "ok\xE2\x82", 2, 2 }, /* cut: the prefix ends before it */
+  { "ok\xF0\x90\x8D", 2, 2 },
+  { "\xC3", 0, 0 },
+  { "\xC3(", 0, 2 }, /* a lead without its continuation */
+  { "\xE2\x28\xA1", 0, 3 },
 };
 
 START_TEST(ways_to_be_invalid) {

@@ -11,7 +11,8 @@
 START_TEST(sort_and_worst) {
   open_voyage();
   while (app->settings.sort != 6) type("s"); /* held-out together, highest first */
-  ck_assert(shows("\xE2\x96\xBC" "together"));
+  ck_assert(shows("\xE2\x96\xBC"
+                  "together"));
   ck_assert_uint_eq(fl_app_snap(app)->doc[app->fleet.order[0]].id, 6);
   type("w");
   ck_assert_uint_eq(app->fleet.selected, 6);
@@ -105,7 +106,7 @@ END_TEST
 
 START_TEST(it_leaves_when_told_to) {
   const char *path = fixture("events/voyage.jsonl");
-  fl_tui_options o = {.fleets = &path, .n_fleets = 1, .leave = true};
+  fl_tui_options o = { .fleets = &path, .n_fleets = 1, .leave = true };
   bool more;
   ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_OK);
   load();
@@ -124,7 +125,7 @@ END_TEST
 
 /* The recorded log up to a round as one more fleet's. */
 static void put_part_of_voyage(const char *fleet, int rounds) {
-  fl_buf log = {0};
+  fl_buf log = { 0 };
   char path[160], last[64];
   ck_assert_int_eq(fl_fs_read(&log, fixture("events/voyage.jsonl"), 1 << 20, NULL), FL_OK);
   snprintf(last, sizeof last, "\"ev\":\"round\",\"round\":%d,", rounds);
@@ -138,7 +139,7 @@ static void put_part_of_voyage(const char *fleet, int rounds) {
 
 START_TEST(a_run_without_events) {
   char one[4096], two[96];
-  const char *paths[2] = {one, two};
+  const char *paths[2] = { one, two };
   snprintf(one, sizeof one, "%s", fixture("events/voyage.jsonl"));
   snprintf(two, sizeof two, "%s/second", dir);
   ck_assert_int_eq(mkdir(two, 0700), 0);
@@ -155,7 +156,7 @@ END_TEST
  * both have them, and the end of the shorter one named. Values as grep shows them in the log. */
 START_TEST(several_runs) {
   char one[4096], two[96], three[96];
-  const char *paths[3] = {one, two, three};
+  const char *paths[3] = { one, two, three };
   snprintf(one, sizeof one, "%s", fixture("events/voyage.jsonl"));
   snprintf(two, sizeof two, "%s/a", dir);
   ck_assert_int_eq(mkdir(two, 0700), 0);
@@ -187,17 +188,17 @@ END_TEST
 START_TEST(mouse) {
   open_voyage();
   draw(80, 24);
-  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 14, .y = 1}); /* the second tab */
+  fl_app_key(app, &(fl_key){ .code = FL_KEY_MOUSE, .x = 14, .y = 1 }); /* the second tab */
   ck_assert_int_eq(app->view, FL_VIEW_LOSS);
   type("1");
   draw(80, 24);
-  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 20, .y = 10}); /* third row of the table */
+  fl_app_key(app, &(fl_key){ .code = FL_KEY_MOUSE, .x = 20, .y = 10 }); /* third row of the table */
   ck_assert_uint_eq(app->fleet.selected, 2);
   /* The left end of the slider. */
-  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 3, .y = 22});
+  fl_app_key(app, &(fl_key){ .code = FL_KEY_MOUSE, .x = 3, .y = 22 });
   ck_assert_uint_eq(fl_app_feed(app)->cursor, 0);
   draw(80, 24);
-  fl_app_key(app, &(fl_key){.code = FL_KEY_MOUSE, .x = 1, .y = 23}); /* F1 */
+  fl_app_key(app, &(fl_key){ .code = FL_KEY_MOUSE, .x = 1, .y = 23 }); /* F1 */
   ck_assert_int_eq(app->overlay, FL_OVER_HELP);
 }
 END_TEST
@@ -220,7 +221,7 @@ START_TEST(no_trainer) {
 END_TEST
 
 START_TEST(exports) {
-  fl_buf text = {0};
+  fl_buf text = { 0 };
   char *cwd = getcwd(NULL, 0);
   open_voyage();
   draw(80, 24);
@@ -264,7 +265,7 @@ END_TEST
 
 static fl_key random_key(fl_rng *r) {
   static const char chars[] = "123456?q/nN\\:eptSXr <>.,[]fhjklgGwsImcyo+-0xi\xC3";
-  fl_key k = {.code = (fl_key_code)fl_rng_below(r, FL_KEY_RESIZE + 1)};
+  fl_key k = { .code = (fl_key_code)fl_rng_below(r, FL_KEY_RESIZE + 1) };
   k.x = (int)fl_rng_below(r, 220) - 5;
   k.y = (int)fl_rng_below(r, 70) - 5;
   k.mouse = (fl_mouse)fl_rng_below(r, 4);
@@ -272,7 +273,7 @@ static fl_key random_key(fl_rng *r) {
   else if (k.code == FL_KEY_CTRL) k.cp = 'a' + (uint32_t)fl_rng_below(r, 26);
   else if (k.code == FL_KEY_F) k.cp = 1 + (uint32_t)fl_rng_below(r, 12);
   /* characters are half of what people press */
-  if (fl_rng_below(r, 2)) k = (fl_key){.code = FL_KEY_CHAR, .cp = k.cp ? k.cp : 'j'};
+  if (fl_rng_below(r, 2)) k = (fl_key){ .code = FL_KEY_CHAR, .cp = k.cp ? k.cp : 'j' };
   if (k.code == FL_KEY_CHAR && (k.cp == 'e' || k.cp == 'E')) k.cp = 'j'; /* writes files */
   return k;
 }
@@ -361,13 +362,13 @@ START_TEST(a_foreign_log) {
 END_TEST
 
 START_TEST(bad_arguments) {
-  fl_err err = {0};
+  fl_err err = { 0 };
   const char *missing = "/nonexistent/fleet";
-  fl_tui_options o = {.fleets = &missing, .n_fleets = 1};
+  fl_tui_options o = { .fleets = &missing, .n_fleets = 1 };
   ck_assert_int_eq(fl_app_init(app, &o, &err), FL_ENOENT);
   ck_assert_ptr_nonnull(strstr(err.text, missing));
   fl_app_release(app);
-  o = (fl_tui_options){.fleets = &missing, .n_fleets = 1, .view = "sea", .wait = true};
+  o = (fl_tui_options){ .fleets = &missing, .n_fleets = 1, .view = "sea", .wait = true };
   ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_EUSAGE);
   fl_app_release(app);
   o.n_fleets = 0;

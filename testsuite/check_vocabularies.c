@@ -9,7 +9,9 @@
 
 #define SKIPPED 77
 
-static const struct { const char *file, *references; } cached[] = {
+static const struct {
+  const char *file, *references;
+} cached[] = {
   { "qwen3-vocab.gguf", "qwen3" },
   { "smollm2-135m-instruct-q4_1.gguf", "smollm2" },
   { "gemma3-270m-q4_k_m.gguf", "gemma3" },

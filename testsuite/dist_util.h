@@ -25,7 +25,7 @@ struct ranks {
   const void *given[RANKS_MAX]; /* what each rank brought to the running call */
   void (*run)(void *ctx, fl_dist *d);
   void *ctx;
-  size_t broken_at;             /* the call of this number fails on every rank; 0: none */
+  size_t broken_at; /* the call of this number fails on every rank; 0: none */
   size_t n_calls[RANKS_MAX];
   rank_thread thread[RANKS_MAX];
 };

@@ -9,8 +9,8 @@
 #include "edge/turn.h"
 
 static const fl_call_defaults edge_defaults = {
-  .sampling = { .temperature = 0, .top_p = 1, .repeat_penalty = 1 }, .max_new = 100,
-  .tools = true };
+  .sampling = { .temperature = 0, .top_p = 1, .repeat_penalty = 1 }, .max_new = 100, .tools = true
+};
 
 /* Parses a body in a dialect; the call is released by the caller whatever comes out. */
 static inline int edge_parse_n(fl_call *c, const fl_dialect *d, const char *body, size_t len,

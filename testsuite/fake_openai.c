@@ -34,7 +34,8 @@ static void reply(int fd, int status, const char *extra, const char *body, size_
   char head[256];
   int n = snprintf(head, sizeof head,
                    "HTTP/1.1 %d Said\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-                   "Connection: close\r\n%s\r\n", status, claimed, extra);
+                   "Connection: close\r\n%s\r\n",
+                   status, claimed, extra);
   send_all(fd, head, (size_t)n);
   send_all(fd, body, strlen(body));
 }
@@ -67,13 +68,14 @@ static void entry(FILE *f, const char *mode, char c, bool first) {
   const char *token = is(mode, "wrongtoken") ? "\\u2603snow" : NULL;
   char own[2] = { c, '\0' };
   double p = is(mode, "badprob") ? 5 : -0.25;
-  fprintf(f, "%s{\"token\":\"%s\",\"logprob\":%g,\"bytes\":", first ? "" : ",",
-          token ? token : own, p);
+  fprintf(f, "%s{\"token\":\"%s\",\"logprob\":%g,\"bytes\":", first ? "" : ",", token ? token : own,
+          p);
   if (token || is(mode, "nobytes")) fprintf(f, "null");
   else fprintf(f, "[%d]", is(mode, "badbytes") ? 999 : (unsigned char)c);
   if (is(mode, "badid")) fprintf(f, ",\"id\":7");
   if (is(mode, "ids")) fprintf(f, ",\"id\":%d", c == ' ' ? 220 : c - '!');
-  fprintf(f, ",\"top_logprobs\":[{\"token\":\"%s\",\"logprob\":%g},"
+  fprintf(f,
+          ",\"top_logprobs\":[{\"token\":\"%s\",\"logprob\":%g},"
           "{\"token\":\"%c\",\"logprob\":-2}",
           token ? token : own, p, c == 'x' ? 'y' : 'x');
   if (is(mode, "manyprobs"))
@@ -86,21 +88,23 @@ static void completion(int fd, const char *mode, bool bot_b) {
   size_t len;
   FILE *f = open_memstream(&text, &len);
   const char *said = bot_b ? answer : question;
-  fprintf(f, "{\"choices\":[{\"index\":0,\"finish_reason\":\"%s\",\"message\":"
-          "{\"role\":\"assistant\",\"content\":\"%s\"}", is(mode, "cut") ? "length" : "stop",
+  fprintf(f,
+          "{\"choices\":[{\"index\":0,\"finish_reason\":\"%s\",\"message\":"
+          "{\"role\":\"assistant\",\"content\":\"%s\"}",
+          is(mode, "cut") ? "length" : "stop",
           bot_b && is(mode, "spell") ? "Something else." : said);
   if (bot_b && !is(mode, "noprobs")) {
     fprintf(f, ",\"logprobs\":{\"content\":[");
     for (const char *c = said; *c; c++) entry(f, mode, *c, c == said);
     if (is(mode, "listsend")) /* as llama-cpp-python does */
       fprintf(f, ",{\"token\":\"\",\"logprob\":-0.5,\"bytes\":null,\"top_logprobs\":["
-              "{\"token\":\"\",\"logprob\":-0.5},{\"token\":\"x\",\"logprob\":-1}]}");
+                 "{\"token\":\"\",\"logprob\":-0.5},{\"token\":\"x\",\"logprob\":-1}]}");
     /* As llama.cpp does: control tokens are spelled as nothing, with their ids. */
     if (is(mode, "ids"))
       fprintf(f, ",{\"id\":2045,\"token\":\"\",\"bytes\":[],\"logprob\":-0.1,\"top_logprobs\":["
-              "{\"id\":2045,\"token\":\"\",\"bytes\":[],\"logprob\":-0.1},"
-              "{\"id\":87,\"token\":\"x\",\"bytes\":[120],\"logprob\":-3},"
-              "{\"id\":2044,\"token\":\"\",\"bytes\":[],\"logprob\":-4}]}");
+                 "{\"id\":2045,\"token\":\"\",\"bytes\":[],\"logprob\":-0.1},"
+                 "{\"id\":87,\"token\":\"x\",\"bytes\":[120],\"logprob\":-3},"
+                 "{\"id\":2044,\"token\":\"\",\"bytes\":[],\"logprob\":-4}]}");
     fprintf(f, "]}");
   }
   fprintf(f, "}]%s}", is(mode, "otherprompt") ? ",\"usage\":{\"prompt_tokens\":7}" : "");
@@ -134,7 +138,8 @@ static void serve(int fd, const char *mode, shared *s) {
     else reply(fd, 404, "", "{}", 2);
     return;
   }
-  if (is(mode, "hang")) for (;;) pause();
+  if (is(mode, "hang"))
+    for (;;) pause();
   if (is(mode, "meet")) { /* answers come only once two are here */
     atomic_fetch_add(&s->here, 1);
     while (atomic_load(&s->here) < 2) usleep(1000);

@@ -142,7 +142,7 @@ static void serve(trainer *t, int i) {
 }
 
 static void stream(trainer *t, int i) {
-  static const char *const words[] = {"The ", "keeper ", "lit ", "the ", "lamp."};
+  static const char *const words[] = { "The ", "keeper ", "lit ", "the ", "lamp." };
   bool bare = t->streaming[i] < 0;
   int left = abs(t->streaming[i]) - 1;
   char text[160];
@@ -159,9 +159,9 @@ static void stream(trainer *t, int i) {
 }
 
 static void turn(trainer *t) {
-  struct pollfd p[CLIENTS + 1] = {{.fd = t->fd, .events = POLLIN}};
+  struct pollfd p[CLIENTS + 1] = { { .fd = t->fd, .events = POLLIN } };
   for (int i = 0; i < CLIENTS; i++)
-    p[i + 1] = (struct pollfd){.fd = t->client[i], .events = POLLIN};
+    p[i + 1] = (struct pollfd){ .fd = t->client[i], .events = POLLIN };
   poll(p, CLIENTS + 1, 30);
   for (int i = 0; i < CLIENTS; i++) {
     if (t->client[i] < 0) continue;
@@ -180,9 +180,9 @@ static void turn(trainer *t) {
 }
 
 int main(int argc, char **argv) {
-  trainer t = {0};
+  trainer t = { 0 };
   char path[512];
-  struct sockaddr_un a = {.sun_family = AF_UNIX};
+  struct sockaddr_un a = { .sun_family = AF_UNIX };
   bool hold = argc > 3 && strcmp(argv[3], "hold") == 0;
   if (argc < 3) return 2;
   snprintf(path, sizeof path, "%s/events.jsonl", argv[1]);

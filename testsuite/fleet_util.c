@@ -75,7 +75,10 @@ void put_doc(const char *name, const char *text) {
 }
 
 void put_docs(void) {
-  static const struct { const char *from, *to; size_t len; } docs[] = {
+  static const struct {
+    const char *from, *to;
+    size_t len;
+  } docs[] = {
     { "embedded/docs/bakery.md", "a.md", 420 },
     { "embedded/docs/library.md", "b.md", 300 },
     { "embedded/docs/mine.md", "c.md", 520 },

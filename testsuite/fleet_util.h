@@ -8,20 +8,20 @@
 #include "fleet/fleet.h"
 #include "tree_util.h"
 
-extern char fleet_dir[64];   /* the fleet's folder, not made yet */
-extern char docs_dir[64];    /* an existing folder for documents */
+extern char fleet_dir[64]; /* the fleet's folder, not made yet */
+extern char docs_dir[64];  /* an existing folder for documents */
 extern fl_model *fleet_model;
 extern fl_team *fleet_team;
 
-void fleet_setup(void);      /* the folders */
+void fleet_setup(void); /* the folders */
 void fleet_teardown(void);
-void fleet_setup_model(void);/* the folders and the model */
+void fleet_setup_model(void); /* the folders and the model */
 void fleet_teardown_model(void);
 
 void copy_tree(const char *from, const char *to);
 const char *doc_path(const char *name); /* in docs_dir; a few calls may be held at once */
 void put_doc(const char *name, const char *text);
-void put_docs(void);         /* a.md, b.md, c.md: from the fixture, some 100 tokens each */
+void put_docs(void); /* a.md, b.md, c.md: from the fixture, some 100 tokens each */
 
 /* Reads docs_dir as the documents of a fleet. */
 fl_source_list read_docs(void);
@@ -34,7 +34,7 @@ int try_open(fl_fleet **out, const fl_train_options *o, const fl_open_options *h
 void train_rounds(size_t rounds, fl_train_options o);
 fl_fleet *open_reader(void);
 uint64_t committed_rounds(void); /* of fleet_dir; 0 without a fleet */
-int dial_trainer(void); /* a descriptor of the control socket of fleet_dir */
+int dial_trainer(void);          /* a descriptor of the control socket of fleet_dir */
 
 /* Asserts that two fleet folders hold the same files with the same bytes, events, lock and sockets
  * aside. */

@@ -14,10 +14,11 @@
 #include "model/model.h"
 #include "model/pass.h"
 
-static const char *const files[] = {
-  "tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-qwen3moe", "tiny-gemma3", "tiny-gemma4-dense",
-  "tiny-gemma4-moe", "tiny-qwen3-k256-q4_k", "tiny-qwen3-k256-q6_k", "tiny-qwen3-q8_0"
-};
+static const char *const files[] = { "tiny-llama",           "tiny-qwen2",
+                                     "tiny-qwen3",           "tiny-qwen3moe",
+                                     "tiny-gemma3",          "tiny-gemma4-dense",
+                                     "tiny-gemma4-moe",      "tiny-qwen3-k256-q4_k",
+                                     "tiny-qwen3-k256-q6_k", "tiny-qwen3-q8_0" };
 
 typedef struct fuzz {
   uint64_t state;
@@ -35,11 +36,22 @@ static uint64_t draw(fuzz *f, uint64_t n) {
 
 /* Lengths, counts and types are where a reader goes astray: whole words are set to such values. */
 static void change(fuzz *f, uint8_t *data, size_t *size, size_t head) {
-  static const uint64_t words[] = { 0, 1, 2, 7, 8, 255, 256, 65536, 1u << 31, UINT32_MAX,
-                                    (uint64_t)1 << 32, (uint64_t)1 << 62, UINT64_MAX };
+  static const uint64_t words[] = { 0,
+                                    1,
+                                    2,
+                                    7,
+                                    8,
+                                    255,
+                                    256,
+                                    65536,
+                                    1u << 31,
+                                    UINT32_MAX,
+                                    (uint64_t)1 << 32,
+                                    (uint64_t)1 << 62,
+                                    UINT64_MAX };
   const size_t n = 1 + draw(f, 4);
   if (draw(f, 8) == 0) *size = draw(f, *size);
-  for (size_t i = 0; i < n && *size > 16; i++) {
+  for (size_t i = 0; i<n && * size> 16; i++) {
     const size_t span = draw(f, 4) > 0 && head < *size ? head : *size;
     const size_t at = draw(f, span > 8 ? span - 8 : 1);
     const uint64_t word = words[draw(f, sizeof words / sizeof *words)];

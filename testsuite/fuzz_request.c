@@ -15,8 +15,8 @@
 #include "edge/turn.h"
 
 static const fl_call_defaults defaults = {
-  .sampling = { .temperature = 0, .top_p = 1, .repeat_penalty = 1 }, .max_new = 100,
-  .tools = true };
+  .sampling = { .temperature = 0, .top_p = 1, .repeat_penalty = 1 }, .max_new = 100, .tools = true
+};
 
 /* What must hold of every call that is taken. */
 static void check_call(const fl_call *c) {
@@ -48,7 +48,9 @@ static void try_request(const fl_dialect *d, const char *text, size_t len) {
 
 /* --- what a model says --- */
 
-typedef struct heard { size_t text, calls; } heard;
+typedef struct heard {
+  size_t text, calls;
+} heard;
 
 static void on_text(void *ctx, fl_part part, const char *s, size_t len) {
   heard *h = ctx;
@@ -110,12 +112,16 @@ static size_t mutate(uint8_t *x, size_t n, const fl_buf *other, fl_rng *rng) {
   size_t len = 1 + (size_t)(fl_rng_unit(rng) * 40), from;
   if (len > n - at) len = n - at;
   switch ((int)(fl_rng_unit(rng) * 6)) {
-  case 0: if (n > 0) x[at] ^= (uint8_t)(1 << (int)(fl_rng_unit(rng) * 8)); break;
-  case 1: if (n > 0) x[at] = (uint8_t)(fl_rng_unit(rng) * 256); break;
-  case 2: if (n > 0) x[at] = (uint8_t)"{}[]\",:\\0n-<"[(int)(fl_rng_unit(rng) * 12)]; break;
-  case 3:
-    memmove(x + at, x + at + len, n - at - len);
-    return n - len;
+  case 0:
+    if (n > 0) x[at] ^= (uint8_t)(1 << (int)(fl_rng_unit(rng) * 8));
+    break;
+  case 1:
+    if (n > 0) x[at] = (uint8_t)(fl_rng_unit(rng) * 256);
+    break;
+  case 2:
+    if (n > 0) x[at] = (uint8_t) "{}[]\",:\\0n-<"[(int)(fl_rng_unit(rng) * 12)];
+    break;
+  case 3: memmove(x + at, x + at + len, n - at - len); return n - len;
   case 4:
     if (n + len > MOST) break;
     memmove(x + at + len, x + at, n - at);

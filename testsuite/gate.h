@@ -13,7 +13,8 @@ typedef struct gate {
   bool shut;
   size_t came, passes; /* since it was shut; how many may go through nevertheless */
 } gate;
-#define GATE_OPEN { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0, 0 }
+#define GATE_OPEN                                                                                  \
+  { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0, 0 }
 
 static inline void stand_at_gate(void *ctx) {
   gate *g = ctx;

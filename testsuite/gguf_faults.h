@@ -13,27 +13,55 @@
 
 typedef enum fault {
   NO_FAULT,
-  BAD_MAGIC, BAD_VERSION_1, BAD_VERSION_BIG_ENDIAN,
-  HUGE_TENSOR_COUNT, HUGE_PAIR_COUNT, MORE_TENSORS_THAN_THERE_ARE, MORE_PAIRS_THAN_THERE_ARE,
-  KEY_TWICE, EMPTY_KEY, KEY_PAST_END, KEY_LENGTH_HUGE, KEY_WITH_CONTROL,
-  STRING_PAST_END, STRING_LENGTH_MAX, VALUE_TYPE_UNKNOWN, BOOL_OF_TWO,
-  ARRAY_NESTED, ARRAY_TYPE_UNKNOWN, ARRAY_COUNT_HUGE, ARRAY_COUNT_OVERFLOWS, ARRAY_STRING_PAST_END,
+  BAD_MAGIC,
+  BAD_VERSION_1,
+  BAD_VERSION_BIG_ENDIAN,
+  HUGE_TENSOR_COUNT,
+  HUGE_PAIR_COUNT,
+  MORE_TENSORS_THAN_THERE_ARE,
+  MORE_PAIRS_THAN_THERE_ARE,
+  KEY_TWICE,
+  EMPTY_KEY,
+  KEY_PAST_END,
+  KEY_LENGTH_HUGE,
+  KEY_WITH_CONTROL,
+  STRING_PAST_END,
+  STRING_LENGTH_MAX,
+  VALUE_TYPE_UNKNOWN,
+  BOOL_OF_TWO,
+  ARRAY_NESTED,
+  ARRAY_TYPE_UNKNOWN,
+  ARRAY_COUNT_HUGE,
+  ARRAY_COUNT_OVERFLOWS,
+  ARRAY_STRING_PAST_END,
   ARRAY_BOOL_OF_TWO,
-  ALIGNMENT_ZERO, ALIGNMENT_ODD, ALIGNMENT_TINY, ALIGNMENT_HUGE, ALIGNMENT_OF_TEXT,
-  TENSOR_TWICE, TENSOR_NAME_EMPTY, TENSOR_NAME_PAST_END,
-  DIMS_NONE, DIMS_FIVE, DIMS_HUGE_COUNT, DIM_ZERO, DIM_OVERFLOW_PRODUCT, DIM_OVERFLOW_BYTES,
-  DIM_NOT_OF_BLOCK, DIM_NEGATIVE,
-  OFFSET_UNALIGNED, OFFSET_OUTSIDE, OFFSET_MAX, DATA_ENDS_OUTSIDE, UNKNOWN_TYPE_OUTSIDE,
+  ALIGNMENT_ZERO,
+  ALIGNMENT_ODD,
+  ALIGNMENT_TINY,
+  ALIGNMENT_HUGE,
+  ALIGNMENT_OF_TEXT,
+  TENSOR_TWICE,
+  TENSOR_NAME_EMPTY,
+  TENSOR_NAME_PAST_END,
+  DIMS_NONE,
+  DIMS_FIVE,
+  DIMS_HUGE_COUNT,
+  DIM_ZERO,
+  DIM_OVERFLOW_PRODUCT,
+  DIM_OVERFLOW_BYTES,
+  DIM_NOT_OF_BLOCK,
+  DIM_NEGATIVE,
+  OFFSET_UNALIGNED,
+  OFFSET_OUTSIDE,
+  OFFSET_MAX,
+  DATA_ENDS_OUTSIDE,
+  UNKNOWN_TYPE_OUTSIDE,
   N_FAULTS
 } fault;
 
-static void put_u32(fl_buf *b, uint32_t v) {
-  fl_buf_append(b, &v, sizeof v);
-}
+static void put_u32(fl_buf *b, uint32_t v) { fl_buf_append(b, &v, sizeof v); }
 
-static void put_u64(fl_buf *b, uint64_t v) {
-  fl_buf_append(b, &v, sizeof v);
-}
+static void put_u64(fl_buf *b, uint64_t v) { fl_buf_append(b, &v, sizeof v); }
 
 static void put_str(fl_buf *b, const char *s) {
   put_u64(b, strlen(s));
@@ -77,7 +105,7 @@ static uint64_t put_good_pairs(fl_buf *b) {
   put_key(b, "i32", FL_GGUF_I32);
   put_u32(b, (uint32_t)-7);
   put_key(b, "f32", FL_GGUF_F32);
-  fl_buf_append(b, &(float){1.5f}, 4);
+  fl_buf_append(b, &(float){ 1.5f }, 4);
   put_key(b, "yes", FL_GGUF_BOOL);
   fl_buf_append(b, "\1", 1);
   put_key(b, "u64", FL_GGUF_U64);
@@ -85,13 +113,13 @@ static uint64_t put_good_pairs(fl_buf *b) {
   put_key(b, "i64", FL_GGUF_I64);
   put_u64(b, (uint64_t)INT64_MIN);
   put_key(b, "f64", FL_GGUF_F64);
-  fl_buf_append(b, &(double){-0.1}, 8);
+  fl_buf_append(b, &(double){ -0.1 }, 8);
   put_key(b, "nan", FL_GGUF_F32);
-  fl_buf_append(b, &(float){NAN}, 4);
+  fl_buf_append(b, &(float){ NAN }, 4);
   put_array(b, "ints", FL_GGUF_I16, 3);
-  fl_buf_append(b, (int16_t[]){1, -2, 300}, 6);
+  fl_buf_append(b, (int16_t[]){ 1, -2, 300 }, 6);
   put_array(b, "floats", FL_GGUF_F32, 2);
-  fl_buf_append(b, (float[]){0.5f, -8}, 8);
+  fl_buf_append(b, (float[]){ 0.5f, -8 }, 8);
   put_array(b, "words", FL_GGUF_STR, 3);
   put_str(b, "one");
   put_str(b, "");
@@ -146,9 +174,7 @@ static uint64_t put_faulty_pair(fl_buf *b, fault f) {
     put_array(b, "x", 77, 1);
     put_u64(b, 0);
     return 1;
-  case ARRAY_COUNT_HUGE:
-    put_array(b, "x", FL_GGUF_U32, 1000000);
-    return 1;
+  case ARRAY_COUNT_HUGE: put_array(b, "x", FL_GGUF_U32, 1000000); return 1;
   case ARRAY_COUNT_OVERFLOWS: /* times eight it is 8 */
     put_array(b, "x", FL_GGUF_U64, ((uint64_t)1 << 61) + 1);
     put_u64(b, 0);
@@ -171,20 +197,22 @@ static uint64_t put_faulty_pair(fl_buf *b, fault f) {
   case ALIGNMENT_TINY:
   case ALIGNMENT_HUGE:
     put_key(b, "general.alignment", FL_GGUF_U32);
-    put_u32(b, f == ALIGNMENT_ZERO ? 0 : f == ALIGNMENT_ODD ? 48 : f == ALIGNMENT_TINY ? 4
-                                                                                    : 1u << 31);
+    put_u32(b, f == ALIGNMENT_ZERO   ? 0
+               : f == ALIGNMENT_ODD  ? 48
+               : f == ALIGNMENT_TINY ? 4
+                                     : 1u << 31);
     return 1;
-  default:
-    return 0;
+  default: return 0;
   }
 }
 
 /* One tensor more, wrong as `f` says; the good file has 256 bytes of data. */
 static uint64_t put_faulty_tensor(fl_buf *b, fault f) {
-  static const uint64_t four[] = {4, 1, 1, 1, 1}, zero[] = {4, 0};
-  static const uint64_t product[] = {(uint64_t)1 << 32, (uint64_t)1 << 32};
-  static const uint64_t bytes[] = {(uint64_t)1 << 61, 2}, odd[] = {33}, negative[] = {UINT64_MAX};
-  static const uint64_t many[] = {64, 2};
+  static const uint64_t four[] = { 4, 1, 1, 1, 1 }, zero[] = { 4, 0 };
+  static const uint64_t product[] = { (uint64_t)1 << 32, (uint64_t)1 << 32 };
+  static const uint64_t bytes[] = { (uint64_t)1 << 61, 2 }, odd[] = { 33 },
+                        negative[] = { UINT64_MAX };
+  static const uint64_t many[] = { 64, 2 };
   switch (f) {
   case TENSOR_TWICE: put_tensor(b, "b.weight", 1, four, FL_F32, 0); return 1;
   case TENSOR_NAME_EMPTY: put_tensor(b, "", 1, four, FL_F32, 0); return 1;
@@ -209,12 +237,12 @@ static uint64_t put_faulty_tensor(fl_buf *b, fault f) {
 #define DATA_BYTES 256
 
 static void write_gguf(fl_buf *out, fault f) {
-  fl_buf pairs = {0}, tensors = {0};
+  fl_buf pairs = { 0 }, tensors = { 0 };
   uint64_t n_pairs = put_good_pairs(&pairs), n_tensors = 3;
   n_pairs += put_faulty_pair(&pairs, f);
-  put_tensor(&tensors, "b.weight", 2, (uint64_t[]){32, 2}, FL_Q8_0, 0);
-  put_tensor(&tensors, "a.weight", 1, (uint64_t[]){4}, FL_F32, 96);
-  put_tensor(&tensors, "future", 1, (uint64_t[]){5}, 1000, 128);
+  put_tensor(&tensors, "b.weight", 2, (uint64_t[]){ 32, 2 }, FL_Q8_0, 0);
+  put_tensor(&tensors, "a.weight", 1, (uint64_t[]){ 4 }, FL_F32, 96);
+  put_tensor(&tensors, "future", 1, (uint64_t[]){ 5 }, 1000, 128);
   n_tensors += put_faulty_tensor(&tensors, f);
   if (f == HUGE_PAIR_COUNT) n_pairs = UINT64_MAX;
   if (f == HUGE_TENSOR_COUNT) n_tensors = (uint64_t)1 << 60;

@@ -34,9 +34,7 @@ static inline float *normals(fl_rng *r, size_t n) {
   return x;
 }
 
-static inline fl_rng stream(uint32_t which) {
-  return fl_rng_stream(11, FL_RNG_TEST, which, 0, 0);
-}
+static inline fl_rng stream(uint32_t which) { return fl_rng_stream(11, FL_RNG_TEST, which, 0, 0); }
 
 static inline bool same_bits(const float *a, const float *b, size_t n) {
   return memcmp(a, b, n * sizeof *a) == 0;
@@ -49,11 +47,11 @@ static inline double ulps(float got, double want) {
   return fabs((double)got - want) / ldexp(1, (e < -125 ? -125 : e) - 24);
 }
 
-#define ck_near(got, want, tol)                                                                  \
-  do {                                                                                           \
-    double got_ = (got), want_ = (want), tol_ = (tol);                                           \
-    ck_assert_msg(fabs(got_ - want_) <= tol_, "%s:%d: %.9g instead of %.9g, off by %.3g > %.3g", \
-                  __FILE__, __LINE__, got_, want_, fabs(got_ - want_), tol_);                    \
+#define ck_near(got, want, tol)                                                                    \
+  do {                                                                                             \
+    double got_ = (got), want_ = (want), tol_ = (tol);                                             \
+    ck_assert_msg(fabs(got_ - want_) <= tol_, "%s:%d: %.9g instead of %.9g, off by %.3g > %.3g",   \
+                  __FILE__, __LINE__, got_, want_, fabs(got_ - want_), tol_);                      \
   } while (0)
 
 #endif

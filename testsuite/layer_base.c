@@ -16,9 +16,9 @@ Suite *suite_utf8(void);
 Suite *suite_wait(void);
 
 int main(void) {
-  static suite_fn *const suites[] = {suite_mem, suite_err,  suite_buf,   suite_utf8,
-                                     suite_units, suite_rng, suite_hash, suite_json,
-                                     suite_sort,  suite_fs,  suite_wait,  suite_events,
-                                     suite_events_file};
+  static suite_fn *const suites[] = { suite_mem,        suite_err, suite_buf,  suite_utf8,
+                                      suite_units,      suite_rng, suite_hash, suite_json,
+                                      suite_sort,       suite_fs,  suite_wait, suite_events,
+                                      suite_events_file };
   return suite_main(suites, sizeof suites / sizeof *suites);
 }

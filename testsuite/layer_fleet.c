@@ -26,11 +26,11 @@ const char *__tsan_default_options(void) { return "die_after_fork=0"; }
 #endif
 
 int main(void) {
-  static suite_fn *const fns[] = { suite_options,   suite_plan,      suite_rotate,
-                                   suite_visibility, suite_coverage, suite_manifest,
-                                   suite_commit,    suite_kept,      suite_control_socket,
-                                   suite_retrieval, suite_reconcile, suite_ask,
-                                   suite_fleet,     suite_given,     suite_resume,
+  static suite_fn *const fns[] = { suite_options,    suite_plan,      suite_rotate,
+                                   suite_visibility, suite_coverage,  suite_manifest,
+                                   suite_commit,     suite_kept,      suite_control_socket,
+                                   suite_retrieval,  suite_reconcile, suite_ask,
+                                   suite_fleet,      suite_given,     suite_resume,
                                    suite_ranks };
   return suite_main(fns, sizeof fns / sizeof fns[0]);
 }

@@ -9,7 +9,7 @@ Suite *suite_torch_file(void);
 Suite *suite_transcode(void);
 
 int main(void) {
-  static suite_fn *const suites[] = {suite_dtype, suite_gguf, suite_safetensors, suite_fza,
-                                    suite_torch_file, suite_transcode};
+  static suite_fn *const suites[] = { suite_dtype, suite_gguf,       suite_safetensors,
+                                      suite_fza,   suite_torch_file, suite_transcode };
   return suite_main(suites, sizeof suites / sizeof *suites);
 }

@@ -4,14 +4,15 @@
 #include "suite.h"
 
 suite_fn suite_borrow, suite_team, suite_matmul, suite_matmul_routes, suite_pointwise,
-  suite_attention, suite_attention_bwd, suite_loss;
+    suite_attention, suite_attention_bwd, suite_loss;
 
 int main(void) {
 #ifdef __SANITIZE_ADDRESS__
   /* A thousand forks of such a process take ten minutes, and nothing here needs one. */
   setenv("CK_FORK", "no", 0);
 #endif
-  suite_fn *const suites[] = { suite_borrow, suite_team, suite_matmul, suite_matmul_routes,
-                               suite_pointwise, suite_attention, suite_attention_bwd, suite_loss };
+  suite_fn *const suites[] = { suite_borrow,        suite_team,      suite_matmul,
+                               suite_matmul_routes, suite_pointwise, suite_attention,
+                               suite_attention_bwd, suite_loss };
   return suite_main(suites, sizeof suites / sizeof *suites);
 }

@@ -10,7 +10,7 @@ Suite *suite_sampler(void);
 Suite *suite_silent(void);
 
 int main(void) {
-  static suite_fn *const fns[] = { suite_kv,      suite_model_file, suite_pass,    suite_silent,
-                                   suite_rope,    suite_sampler,    suite_generate };
+  static suite_fn *const fns[] = { suite_kv,   suite_model_file, suite_pass,    suite_silent,
+                                   suite_rope, suite_sampler,    suite_generate };
   return suite_main(fns, sizeof fns / sizeof *fns);
 }

@@ -12,8 +12,8 @@ Suite *suite_speculate(void);
 Suite *suite_spill(void);
 
 int main(void) {
-  static suite_fn *const fns[] = { suite_speculate, suite_deliver, suite_render,
-                                   suite_spill,     suite_slots,   suite_engine,
+  static suite_fn *const fns[] = { suite_speculate,   suite_deliver,     suite_render,
+                                   suite_spill,       suite_slots,       suite_engine,
                                    suite_engine_docs, suite_engine_load, suite_engine_disk };
   return suite_main(fns, sizeof fns / sizeof fns[0]);
 }

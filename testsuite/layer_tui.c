@@ -14,9 +14,8 @@ Suite *suite_pictures(void);
 Suite *suite_views(void);
 
 int main(void) {
-  static suite_fn *const suites[] = {suite_tui_text,     suite_scan,    suite_series,
-                                     suite_reader,   suite_snapshot, suite_layout,
-                                     suite_control,  suite_headless, suite_schema,
-                                     suite_pictures, suite_views};
+  static suite_fn *const suites[] = { suite_tui_text, suite_scan,     suite_series,  suite_reader,
+                                      suite_snapshot, suite_layout,   suite_control, suite_headless,
+                                      suite_schema,   suite_pictures, suite_views };
   return suite_main(suites, sizeof suites / sizeof *suites);
 }

@@ -14,14 +14,15 @@
 enum { BUDGET = 4, CONVS = 4, ROTATE = 10, EVAL = 20, SAVE = 5 };
 
 static const char *const names[] = {
-    "docs/harbour-rules.md", "docs/tide-tables.md", "docs/lighthouse-log.txt", "docs/cargo-list.md",
-    "docs/crew-contract.md", "docs/rope-manual.md", "docs/weather-1911.txt", "docs/chart-notes.md",
-    "docs/engine-room.md", "docs/signal-flags.md", "docs/quarantine.md", "docs/pilot-guide.md"};
-static const char *const seeds[] = {"structuring", "summarisation", "question", "use-case",
-                                    "creative", "mechanism", "verbatim"};
-static const char *const words[] = {"harbour", "tide", "keeper", "lamp", "vessel", "anchor",
-                                    "north", "rope", "signal", "crew", "cargo", "storm",
-                                    "quay", "chart"};
+  "docs/harbour-rules.md", "docs/tide-tables.md",  "docs/lighthouse-log.txt", "docs/cargo-list.md",
+  "docs/crew-contract.md", "docs/rope-manual.md",  "docs/weather-1911.txt",   "docs/chart-notes.md",
+  "docs/engine-room.md",   "docs/signal-flags.md", "docs/quarantine.md",      "docs/pilot-guide.md"
+};
+static const char *const seeds[] = { "structuring", "summarisation", "question", "use-case",
+                                     "creative",    "mechanism",     "verbatim" };
+static const char *const words[] = { "harbour", "tide",  "keeper", "lamp",   "vessel",
+                                     "anchor",  "north", "rope",   "signal", "crew",
+                                     "cargo",   "storm", "quay",   "chart" };
 
 typedef struct world {
   uint32_t n_docs, rounds;
@@ -70,13 +71,14 @@ static void doc_events(const world *w) {
     name_of(d, name, sizeof name);
     head(w, "doc");
     printf(",\"doc\":%u,\"name\":\"%s\",\"tokens\":%u,\"rows\":256,\"steps\":%u,\"resident\":%s,"
-           "\"state\":\"%s\",\"hash\":\"%08x\"}\n", d, name, w->tokens[d], w->steps[d],
-           d < w->n_resident ? "true" : "false", w->steps[d] ? "kept" : "new", d * 2654435761u);
+           "\"state\":\"%s\",\"hash\":\"%08x\"}\n",
+           d, name, w->tokens[d], w->steps[d], d < w->n_resident ? "true" : "false",
+           w->steps[d] ? "kept" : "new", d * 2654435761u);
   }
 }
 
 static void study_event(world *w, uint32_t round, uint32_t doc, uint32_t conv) {
-  static const char *const why[] = {"empty", "long", "repetitive", "cut"};
+  static const char *const why[] = { "empty", "long", "repetitive", "cut" };
   uint32_t first = below(w, w->tokens[doc] - 256), len = 256 + below(w, 256);
   uint32_t end = first + len < w->tokens[doc] ? first + len : w->tokens[doc];
   bool rejected = below(w, 12) == 0;
@@ -89,8 +91,7 @@ static void study_event(world *w, uint32_t round, uint32_t doc, uint32_t conv) {
   printf("?\",\"answer\":\"The ");
   text(w, rejected ? 2 : 12 + below(w, 24));
   printf(".\",\"tokens\":%u,\"replayed\":%s", 20 + below(w, 160), below(w, 5) ? "false" : "true");
-  if (rejected)
-    printf(",\"rejected\":\"%s\",\"of\":\"answer\",\"attempt\":1", why[below(w, 4)]);
+  if (rejected) printf(",\"rejected\":\"%s\",\"of\":\"answer\",\"attempt\":1", why[below(w, 4)]);
   puts("}");
 }
 
@@ -107,8 +108,9 @@ static void round_event(world *w, uint32_t round, uint32_t doc) {
   double loss = loss_of(w, doc);
   head(w, "round");
   printf(",\"round\":%u,\"doc\":%u,\"loss\":%.6f,\"lr\":%g,\"grad_norm\":%.4f,\"tokens\":%u,"
-         "\"rows\":%u,\"parts\":[", round, doc, loss, 2e-3 * fmin(1, w->steps[doc] / 8.0),
-         0.2 + unit(w) * 0.3, tokens, tokens + 220);
+         "\"rows\":%u,\"parts\":[",
+         round, doc, loss, 2e-3 * fmin(1, w->steps[doc] / 8.0), 0.2 + unit(w) * 0.3, tokens,
+         tokens + 220);
   uint32_t other = w->resident[below(w, w->n_resident)];
   for (int i = 0; i < CONVS; i++)
     printf(i == 3 && other != doc ? "%s[%u,%u]" : "%s[%u]", i ? "," : "", doc, other);
@@ -118,7 +120,8 @@ static void round_event(world *w, uint32_t round, uint32_t doc) {
     printf("%s\"%u\":%u", i ? "," : "", w->resident[i], w->steps[w->resident[i]]);
   printf("},\"seconds\":%.3f,\"gen_s\":%.3f,\"teacher_s\":0.000,\"student_s\":%.3f,\"opt_s\":%.3f,"
          "\"io_s\":%.3f,\"gen_tokens\":%u,\"rss\":%u,\"peak_rss\":%u,\"resident_bytes\":%u,"
-         "\"resident\":[", gen + student + opt + io, gen, student, opt, io, tokens + 150,
+         "\"resident\":[",
+         gen + student + opt + io, gen, student, opt, io, tokens + 150,
          1400000000u + below(w, 1000000), 1450000000u, w->n_resident * 29360128u);
   for (uint32_t i = 0; i < w->n_resident; i++) printf("%s%u", i ? "," : "", w->resident[i]);
   printf("],\"gflop\":%.1f,\"gbyte\":%.1f}\n", (gen + student) * 92, gen * 15);
@@ -182,7 +185,8 @@ static void retrieve_event(world *w) {
          (a + 1) % w->n_docs);
   head(w, "answer");
   printf(",\"id\":%u,\"query\":\"Which one?\",\"arm\":\"cartridge\",\"docs\":[%u,%u],\"rows\":512,"
-         "\"text\":\"The ", id, a, (a + 1) % w->n_docs);
+         "\"text\":\"The ",
+         id, a, (a + 1) % w->n_docs);
   text(w, 14);
   printf(".\",\"tokens\":18,\"seconds\":0.81,\"tok_s\":24.3,\"ttft_s\":0.07}\n");
 }
@@ -204,8 +208,9 @@ static void one_round(world *w, uint32_t round) {
 }
 
 int main(int argc, char **argv) {
-  world w = {.n_docs = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 12,
-             .rounds = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 60, .t = 1767960000};
+  world w = { .n_docs = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 12,
+              .rounds = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 60,
+              .t = 1767960000 };
   uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
   bool killed = argc > 4 && strcmp(argv[4], "killed") == 0;
   w.rng = fl_rng_stream(seed, FL_RNG_TEST, 0, 0, 0);

@@ -16,8 +16,19 @@
 #include "random_weights.h"
 
 enum {
-  WIDTH = 2816, HEADS = 16, DENSE = 2112, EXPERTS = 128, USED = 8, EXPERT = 704, MAX_LAYERS = 30,
-  LOCAL_KV = 8, LOCAL_DIM = 256, FULL_KV = 2, FULL_DIM = 512, WINDOW = 1024, PERIOD = 6,
+  WIDTH = 2816,
+  HEADS = 16,
+  DENSE = 2112,
+  EXPERTS = 128,
+  USED = 8,
+  EXPERT = 704,
+  MAX_LAYERS = 30,
+  LOCAL_KV = 8,
+  LOCAL_DIM = 256,
+  FULL_KV = 2,
+  FULL_DIM = 512,
+  WINDOW = 1024,
+  PERIOD = 6,
   MAX_TENSORS = MAX_LAYERS * 32 + 8
 };
 
@@ -34,7 +45,9 @@ static void add(maker *m, const char *name, fl_dtype type, uint64_t cols, uint64
   fl_tensor_info *t = &m->t[m->n];
   snprintf(m->name[m->n], sizeof m->name[m->n], "%s", name);
   *t = (fl_tensor_info){ .name = { m->name[m->n], strlen(m->name[m->n]) },
-                         .n_dims = experts ? 3 : rows ? 2 : 1,
+                         .n_dims = experts ? 3
+                                   : rows  ? 2
+                                           : 1,
                          .dim = { cols, rows ? rows : 1, experts ? experts : 1, 1 },
                          .ggml_type = type };
   t->n_bytes = cols / d->block * d->bytes * t->dim[1] * t->dim[2];
@@ -44,7 +57,11 @@ static void add(maker *m, const char *name, fl_dtype type, uint64_t cols, uint64
 static void add_layer(maker *m, size_t i) {
   const bool full = i % PERIOD == PERIOD - 1;
   const uint64_t dim = full ? FULL_DIM : LOCAL_DIM, kv = full ? FULL_KV : LOCAL_KV;
-  const struct { const char *kind; fl_dtype type; uint64_t cols, rows, experts; } list[] = {
+  const struct {
+    const char *kind;
+    fl_dtype type;
+    uint64_t cols, rows, experts;
+  } list[] = {
     { "attn_norm.weight", FL_F32, WIDTH, 0, 0 },
     { "attn_q.weight", FL_Q8_0, WIDTH, HEADS * dim, 0 },
     { "attn_k.weight", FL_Q8_0, WIDTH, kv * dim, 0 },
@@ -110,15 +127,24 @@ static void put_array(fl_gguf_pairs *p, const char *key, const uint32_t *v, size
 }
 
 static void add_pairs(fl_gguf_pairs *p, const fl_gguf *vocab, size_t layers) {
-  static const struct { const char *key; uint32_t v; } numbers[] = {
-    { "gemma4.context_length", 131072 },       { "gemma4.embedding_length", WIDTH },
-    { "gemma4.feed_forward_length", DENSE },   { "gemma4.attention.head_count", HEADS },
-    { "gemma4.attention.key_length", FULL_DIM }, { "gemma4.attention.value_length", FULL_DIM },
+  static const struct {
+    const char *key;
+    uint32_t v;
+  } numbers[] = {
+    { "gemma4.context_length", 131072 },
+    { "gemma4.embedding_length", WIDTH },
+    { "gemma4.feed_forward_length", DENSE },
+    { "gemma4.attention.head_count", HEADS },
+    { "gemma4.attention.key_length", FULL_DIM },
+    { "gemma4.attention.value_length", FULL_DIM },
     { "gemma4.attention.key_length_swa", LOCAL_DIM },
     { "gemma4.attention.value_length_swa", LOCAL_DIM },
-    { "gemma4.rope.dimension_count", FULL_DIM }, { "gemma4.rope.dimension_count_swa", LOCAL_DIM },
-    { "gemma4.attention.sliding_window", WINDOW }, { "gemma4.expert_count", EXPERTS },
-    { "gemma4.expert_used_count", USED }, { "gemma4.expert_feed_forward_length", EXPERT },
+    { "gemma4.rope.dimension_count", FULL_DIM },
+    { "gemma4.rope.dimension_count_swa", LOCAL_DIM },
+    { "gemma4.attention.sliding_window", WINDOW },
+    { "gemma4.expert_count", EXPERTS },
+    { "gemma4.expert_used_count", USED },
+    { "gemma4.expert_feed_forward_length", EXPERT },
   };
   uint32_t sliding[MAX_LAYERS], kv[MAX_LAYERS];
   fl_str key;

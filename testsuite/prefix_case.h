@@ -13,9 +13,7 @@ static inline void same_bits(const float *a, const float *b, size_t n, const cha
 enum { P = 40, SEQS = 3, MAX_Q = 12, PARTS = 2, PART0 = 3 };
 
 /* Row of sequence s. */
-static inline size_t first_supervised(size_t s) {
-  return 2 * (1 + s);
-}
+static inline size_t first_supervised(size_t s) { return 2 * (1 + s); }
 
 /* Three sequences behind a prefix of P rows (captured from other tokens), with targets. */
 typedef struct study_case {
@@ -29,7 +27,7 @@ typedef struct study_case {
   int32_t tid[SEQS * MAX_Q][3];
   float tprob[SEQS * MAX_Q][3];
   size_t n_sup;
-  size_t width[FL_MAX_LAYERS]; /* of a layer's K row; 0: it has none of its own */
+  size_t width[FL_MAX_LAYERS];                  /* of a layer's K row; 0: it has none of its own */
   float *dk[FL_MAX_LAYERS], *dv[FL_MAX_LAYERS]; /* [P, width] */
   /* The prefix once more as arrays [PARTS], cut at row PART0; what `loose` runs stand behind. */
   float *k[PARTS][FL_MAX_LAYERS], *v[PARTS][FL_MAX_LAYERS];
@@ -103,9 +101,12 @@ static inline void case_close(study_case *c) {
 
 /* Loss of sequences [first, end) of the case; with `grad`, their gradient is added to dk, dv. */
 static inline double case_run(study_case *c, size_t first, size_t end, bool checkpoint, bool grad) {
-  fl_pass *p = rig_pass(&c->r, (fl_pass_options){ .max_rows = SEQS * MAX_Q, .max_spans = SEQS,
-                                                  .max_out_rows = SEQS * MAX_Q, .max_prefix = P,
-                                                  .record = true, .checkpoint = checkpoint });
+  fl_pass *p = rig_pass(&c->r, (fl_pass_options){ .max_rows = SEQS * MAX_Q,
+                                                  .max_spans = SEQS,
+                                                  .max_out_rows = SEQS * MAX_Q,
+                                                  .max_prefix = P,
+                                                  .record = true,
+                                                  .checkpoint = checkpoint });
   fl_span spans[SEQS];
   fl_grad_part part = { .n_rows = P, .dk = c->dk, .dv = c->dv };
   fl_grad_span grads[SEQS];
@@ -124,9 +125,13 @@ static inline double case_run(study_case *c, size_t first, size_t end, bool chec
   for (size_t s = first; s < end; s++) {
     fl_seq *q = NULL;
     if (!c->loose) ck_assert_int_eq(fl_seq_fork(&q, c->prefix, P, NULL), FL_OK);
-    spans[s - first] = (fl_span){ .seq = q, .tokens = c->ids[s], .n_rows = c->len[s],
+    spans[s - first] = (fl_span){ .seq = q,
+                                  .tokens = c->ids[s],
+                                  .n_rows = c->len[s],
                                   .n_silent = c->silent ? first_supervised(s) : 0,
-                                  .parts = c->part, .n_parts = PARTS, .position = P };
+                                  .parts = c->part,
+                                  .n_parts = PARTS,
+                                  .position = P };
     grads[s - first] = (fl_grad_span){ .parts = &part, .n_parts = 1 };
   }
   ck_assert_int_eq(fl_pass_forward(p, spans, end - first, NULL), FL_OK);

@@ -4,13 +4,22 @@
 #include "scratch.h"
 
 const char *const question[QUESTIONS] = {
-  "Who keeps the lighthouse?", "What does the bakery sell?", "When was the library founded?",
-  "How deep is the mine?", "Repeat the first sentence about the lighthouse.",
-  "What colour is the door of the bakery?", "Who wrote to the library?", "What is mined there?",
+  "Who keeps the lighthouse?",
+  "What does the bakery sell?",
+  "When was the library founded?",
+  "How deep is the mine?",
+  "Repeat the first sentence about the lighthouse.",
+  "What colour is the door of the bakery?",
+  "Who wrote to the library?",
+  "What is mined there?",
 };
 
-const fl_sampling warm = { .temperature = 0.9, .top_k = 20, .top_p = 0.95, .min_p = 0,
-                           .repeat_penalty = 1.1, .repeat_last = 64 };
+const fl_sampling warm = { .temperature = 0.9,
+                           .top_k = 20,
+                           .top_p = 0.95,
+                           .min_p = 0,
+                           .repeat_penalty = 1.1,
+                           .repeat_last = 64 };
 
 /* --- a fleet --- */
 
@@ -97,8 +106,12 @@ fl_hits reference_hits(reference *x, const char *q) {
 }
 
 fl_ask_options reference_options(const size_t *docs, size_t n) {
-  return (fl_ask_options){ .arm = FL_ARM_CARTRIDGE, .docs = docs, .n_docs = n,
-                           .sampling = FL_SAMPLING_GREEDY, .max_new = 24, .kv = FL_KV_F32 };
+  return (fl_ask_options){ .arm = FL_ARM_CARTRIDGE,
+                           .docs = docs,
+                           .n_docs = n,
+                           .sampling = FL_SAMPLING_GREEDY,
+                           .max_new = 24,
+                           .kv = FL_KV_F32 };
 }
 
 char *reference_ask(reference *x, const char *q, const fl_sampling *s, uint64_t seed) {
@@ -209,9 +222,7 @@ void client_free(client *c) {
   fl_free(c);
 }
 
-const char *client_text(const client *c) {
-  return c->text.data != NULL ? c->text.data : "";
-}
+const char *client_text(const client *c) { return c->text.data != NULL ? c->text.data : ""; }
 
 int client_submit(client *c, fl_engine *e, const fl_job_request *r, fl_err *err) {
   const fl_job_sink sink = { c, client_start, client_delta, client_end };
@@ -250,16 +261,14 @@ fl_buf words(size_t n) {
   return b;
 }
 
-fl_message user_says(const char *text) {
-  return (fl_message){ FL_ROLE_USER, text, strlen(text) };
-}
+fl_message user_says(const char *text) { return (fl_message){ FL_ROLE_USER, text, strlen(text) }; }
 fl_message model_said(const char *text) {
   return (fl_message){ FL_ROLE_ASSISTANT, text, strlen(text) };
 }
 
 fl_job_request request_of(const fl_message *msgs, size_t n) {
-  return (fl_job_request){ .msgs = msgs, .n_msgs = n, .sampling = FL_SAMPLING_GREEDY,
-                           .max_new = 24 };
+  return (
+      fl_job_request){ .msgs = msgs, .n_msgs = n, .sampling = FL_SAMPLING_GREEDY, .max_new = 24 };
 }
 
 client *converse(fl_engine *e, const fl_job_request *r) {

@@ -66,7 +66,7 @@ void client_wait_delta(client *c);
 /* --- requests --- */
 fl_message user_says(const char *text);
 fl_message model_said(const char *text);
-fl_buf words(size_t n); /* "word word ..." */
+fl_buf words(size_t n);                                      /* "word word ..." */
 fl_job_request request_of(const fl_message *msgs, size_t n); /* greedy, 24 tokens; borrows msgs */
 /* Submits and waits for the end, which must be a good one. */
 client *converse(fl_engine *e, const fl_job_request *r);

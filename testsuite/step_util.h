@@ -93,8 +93,12 @@ static inline void scene_free(scene *s) {
 }
 
 static inline fl_stepper_limits some_limits(void) {
-  return (fl_stepper_limits){ .max_convs = N_CONVS, .max_conv_rows = 40, .max_sup = 120,
-                              .max_prefix = 100, .max_parts = N_CARTS, .pack = true };
+  return (fl_stepper_limits){ .max_convs = N_CONVS,
+                              .max_conv_rows = 40,
+                              .max_sup = 120,
+                              .max_prefix = 100,
+                              .max_parts = N_CARTS,
+                              .pack = true };
 }
 
 static inline fl_stepper *stepper(const rig *r, const fl_stepper_limits *l) {

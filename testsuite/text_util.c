@@ -75,7 +75,7 @@ fl_gguf *make_open(gguf_maker *m) {
   char path[] = "/tmp/flotilla-vocab-XXXXXX";
   int fd = mkstemp(path);
   ck_assert_int_ge(fd, 0);
-  fl_buf file = {0};
+  fl_buf file = { 0 };
   fl_buf_append(&file, "GGUF", 4);
   put_u32(&file, 3);
   put_u64(&file, 0);
@@ -85,7 +85,7 @@ fl_gguf *make_open(gguf_maker *m) {
   ck_assert_int_eq(write(fd, file.data, file.len), (ssize_t)file.len);
   close(fd);
   fl_gguf *g = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   int rc = fl_gguf_open(&g, path, &err);
   unlink(path);
   ck_assert_msg(rc == FL_OK, "%s", err.text);
@@ -98,7 +98,7 @@ fl_gguf *make_open(gguf_maker *m) {
 void make_byte_bpe(gguf_maker *m, const char *pre, const char *const *merges, size_t n_merges,
                    const char *const *marks, size_t n_marks) {
   size_t n = 256 + n_merges + n_marks;
-  char (*text)[64] = calloc(n, sizeof *text);
+  char(*text)[64] = calloc(n, sizeof *text);
   const char **texts = calloc(n, sizeof *texts);
   int32_t *types = calloc(n, sizeof *types);
   for (unsigned i = 0; i < 256; i++) fl_utf8_encode(text[i], fl_bpe_char_of((unsigned char)i));
@@ -124,7 +124,7 @@ void make_byte_bpe(gguf_maker *m, const char *pre, const char *const *merges, si
 
 static opened open_gguf(fl_gguf *g) {
   opened o = { .gguf = g };
-  fl_err err = {0};
+  fl_err err = { 0 };
   int rc = fl_tokenizer_open(&o.tok, g, &err);
   ck_assert_msg(rc == FL_OK, "%s", err.text);
   return o;
@@ -132,7 +132,7 @@ static opened open_gguf(fl_gguf *g) {
 
 opened open_path(const char *path) {
   fl_gguf *g = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   int rc = fl_gguf_open(&g, path, &err);
   ck_assert_msg(rc == FL_OK, "%s", err.text);
   return open_gguf(g);
@@ -144,12 +144,12 @@ opened open_made(gguf_maker *m) { return open_gguf(make_open(m)); }
 void close_opened(opened *o) {
   fl_tokenizer_close(o->tok);
   fl_gguf_close(o->gguf);
-  *o = (opened){0};
+  *o = (opened){ 0 };
 }
 
 fl_ids ids_of(const fl_tokenizer *t, const char *text, unsigned flags) {
-  fl_ids v = {0};
-  fl_err err = {0};
+  fl_ids v = { 0 };
+  fl_err err = { 0 };
   int rc = fl_tokenize(t, &v, text, strlen(text), flags, &err);
   ck_assert_msg(rc == FL_OK, "%s", err.text);
   return v;
@@ -183,9 +183,9 @@ static void without_nul_escapes(fl_buf *text) {
 }
 
 fl_json *load_json(const char *rel) {
-  fl_buf text = {0};
+  fl_buf text = { 0 };
   fl_json *root = NULL;
-  fl_err err = {0};
+  fl_err err = { 0 };
   int rc = fl_fs_read(&text, fixture(rel), 1 << 24, &err);
   if (rc == FL_OK) without_nul_escapes(&text);
   if (rc == FL_OK) rc = fl_json_parse(&root, text.data, text.len, &err);
@@ -200,7 +200,7 @@ static void check_case(const fl_tokenizer *t, const fl_json *c, size_t index, co
   size_t len = strlen(text);
   if (index == 141) text = "\0";
   if (index == 142) text = "a\0b";
-  fl_ids want = {0}, got = {0};
+  fl_ids want = { 0 }, got = { 0 };
   ck_assert_int_eq(fl_tokenize(t, &got, text, len, FL_TOK_SPECIAL, NULL), FL_OK);
   for (const fl_json *v = fl_json_first(fl_json_get(c, "ref")); v; v = fl_json_next(v)) {
     double id = -1;

@@ -54,7 +54,7 @@ static inline void load(void) {
 }
 
 static inline void open_fleets(const char *const *paths, size_t n) {
-  fl_tui_options o = {.fleets = paths, .n_fleets = n};
+  fl_tui_options o = { .fleets = paths, .n_fleets = n };
   ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_OK);
   load();
 }
@@ -65,7 +65,7 @@ static inline void open_voyage(void) {
 }
 
 static inline void press(fl_key_code code, uint32_t cp) {
-  fl_app_key(app, &(fl_key){.code = code, .cp = cp});
+  fl_app_key(app, &(fl_key){ .code = code, .cp = cp });
 }
 
 static inline void type(const char *s) {
@@ -94,7 +94,7 @@ static inline char *golden_path(const char *name) {
 static inline void golden(const char *name, int w, int h) {
   const char *picture = draw(w, h);
   char *path = golden_path(name);
-  fl_buf want = {0};
+  fl_buf want = { 0 };
   if (getenv("FL_UPDATE_GOLDEN"))
     ck_assert_int_eq(fl_fs_replace(path, picture, strlen(picture), NULL), FL_OK);
   ck_assert_msg(fl_fs_read(&want, path, 1 << 20, NULL) == FL_OK, "%s is missing", path);

@@ -75,7 +75,9 @@ static const struct {
   const char *key;
   double min, max;
   bool whole;
-} settable[] = {{"lr", 1e-9, 1, false}, {"budget", 1, 65536, true}, {"rounds", 1, 1e9, true}};
+} settable[] = { { "lr", 1e-9, 1, false },
+                 { "budget", 1, 65536, true },
+                 { "rounds", 1, 1e9, true } };
 
 static void set_value(fl_app *a, size_t i, const char *text) {
   double v;
@@ -90,7 +92,7 @@ static void set_value(fl_app *a, size_t i, const char *text) {
 }
 
 void fl_action_command(fl_app *a, const char *line) {
-  static const char *const plain[] = {"pause", "resume", "step", "save", NULL};
+  static const char *const plain[] = { "pause", "resume", "step", "save", NULL };
   char word[32] = "", value[64] = "";
   sscanf(line, "%31s %63s", word, value);
   for (size_t i = 0; plain[i]; i++)
@@ -110,8 +112,10 @@ void fl_action_command(fl_app *a, const char *line) {
   else if (strcmp(word, "text") == 0 || strcmp(word, "svg") == 0)
     fl_action_export(a, word[0] == 's');
   else if (word[0])
-    fl_app_say(a, true, ":%s is unknown; there are pause, resume, step, save, stop, lr, budget, "
-               "rounds, mark, text, svg, quit", word);
+    fl_app_say(a, true,
+               ":%s is unknown; there are pause, resume, step, save, stop, lr, budget, "
+               "rounds, mark, text, svg, quit",
+               word);
 }
 
 /* The first free name in the working folder; nothing is written over. */
@@ -125,9 +129,9 @@ static bool free_name(char *out, size_t size, const char *view, const char *suff
 
 void fl_action_export(fl_app *a, bool svg) {
   char name[64];
-  fl_canvas c = {.ascii = a->settings.ascii};
-  fl_buf out = {0};
-  fl_err err = {0};
+  fl_canvas c = { .ascii = a->settings.ascii };
+  fl_buf out = { 0 };
+  fl_err err = { 0 };
   int w = a->layout.pane[FL_PANE_HEADER].w, h = a->layout.pane[FL_PANE_KEYS].y + 1;
   if (a->layout.too_small || w < 1) w = 100, h = 30; /* nothing was drawn yet */
   int rc = fl_canvas_resize(&c, w, h);

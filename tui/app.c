@@ -9,10 +9,10 @@
 #include "base/fs.h"
 #include "base/mem.h"
 
-const char *const fl_tui_views[] = {"fleet", "loss", "retrieval", "chat", "study", "cost", NULL};
+const char *const fl_tui_views[] = { "fleet", "loss", "retrieval", "chat", "study", "cost", NULL };
 
-const fl_view *const fl_views[FL_VIEWS] = {&fl_view_fleet, &fl_view_loss, &fl_view_retrieval,
-                                           &fl_view_chat, &fl_view_study, &fl_view_cost};
+const fl_view *const fl_views[FL_VIEWS] = { &fl_view_fleet, &fl_view_loss,  &fl_view_retrieval,
+                                            &fl_view_chat,  &fl_view_study, &fl_view_cost };
 
 static const double message_s = 6;
 static const double speed_max = 65536;
@@ -34,12 +34,17 @@ static int find_view(fl_app *a, const char *name, fl_err *err) {
     }
   return fl_fail(err, FL_EUSAGE,
                  "--view %s: there is no such view; give fleet, loss, retrieval, chat, study or "
-                 "cost", name);
+                 "cost",
+                 name);
 }
 
 int fl_app_init(fl_app *a, const fl_tui_options *opt, fl_err *err) {
-  *a = (fl_app){.fleet.selected = FL_NONE, .loss = {.fit = true, .cursor = NAN}, .speed = 1,
-                .retrieval = {.selected = SIZE_MAX}, .now = NAN, .leave = opt->leave};
+  *a = (fl_app){ .fleet.selected = FL_NONE,
+                 .loss = { .fit = true, .cursor = NAN },
+                 .speed = 1,
+                 .retrieval = { .selected = SIZE_MAX },
+                 .now = NAN,
+                 .leave = opt->leave };
   if (opt->n_fleets < 1 || opt->n_fleets > FL_FEEDS_MAX)
     return fl_fail(err, FL_EUSAGE, "watch: give 1 to %d fleet folders", FL_FEEDS_MAX);
   fl_settings_default(&a->settings);
@@ -82,7 +87,7 @@ void fl_app_release(fl_app *a) {
     fl_json_free(t->source);
     fl_json_free(t->bare_source);
   }
-  *a = (fl_app){0};
+  *a = (fl_app){ 0 };
 }
 
 void fl_app_say(fl_app *a, bool is_error, const char *fmt, ...) {
@@ -96,8 +101,8 @@ void fl_app_say(fl_app *a, bool is_error, const char *fmt, ...) {
 
 double fl_app_now(const fl_app *a, const fl_feed *f) {
   fl_feed_state st = fl_feed_status(f);
-  bool open = st == FL_FEED_LIVE || st == FL_FEED_PAUSED || st == FL_FEED_QUIET ||
-              st == FL_FEED_DEAD;
+  bool open =
+      st == FL_FEED_LIVE || st == FL_FEED_PAUSED || st == FL_FEED_QUIET || st == FL_FEED_DEAD;
   return open && f->follow && !isnan(a->now) ? a->now : f->snap.t;
 }
 
@@ -128,8 +133,8 @@ static bool play(fl_app *a, double dt) {
 /* Leaves when its time has come; true when the count of seconds changes. */
 static bool leave_by_itself(fl_app *a, double mono) {
   fl_feed_state st = fl_feed_status(fl_app_feed(a));
-  bool ended = st == FL_FEED_DONE || st == FL_FEED_STOPPED || st == FL_FEED_FAILED ||
-               st == FL_FEED_DEAD;
+  bool ended =
+      st == FL_FEED_DONE || st == FL_FEED_STOPPED || st == FL_FEED_FAILED || st == FL_FEED_DEAD;
   if (!a->leave || !ended) {
     a->leave_at = 0;
     return false;
@@ -170,8 +175,8 @@ bool fl_app_tick(fl_app *a, double seconds, bool *more) {
 double fl_app_patience(const fl_app *a) {
   if (a->playing) return 0.1;
   if (a->retrieval.due > 0) return 0.1;
-  const fl_link *const links[] = {&a->command, &a->retrieval.link, &a->chat.link,
-                                  &a->chat.bare_link};
+  const fl_link *const links[] = { &a->command, &a->retrieval.link, &a->chat.link,
+                                   &a->chat.bare_link };
   for (size_t i = 0; i < sizeof links / sizeof *links; i++)
     if (links[i]->state == FL_LINK_WAITING) return 0.1;
   for (size_t i = 0; i < a->n_feeds; i++) {
@@ -229,15 +234,24 @@ static void toggle_pause(fl_app *a) {
 
 static bool function_key(fl_app *a, uint32_t n) {
   switch (n) {
-    case 1: a->overlay = FL_OVER_HELP; a->help_scroll = 0; return true;
-    case 2: a->overlay = FL_OVER_SETUP; a->overlay_row = 0; return true;
-    case 3: ask(a, FL_ASK_SEARCH, ""); return true;
-    case 4: ask(a, FL_ASK_FILTER, a->fleet.filter); return true;
-    case 5: toggle_pause(a); return true;
-    case 8: fl_action_send(a, "save", NULL, NAN); return true;
-    case 9: a->overlay = FL_OVER_MENU; a->overlay_row = 0; return true;
-    case 10: a->quit = true; return true;
-    default: return false;
+  case 1:
+    a->overlay = FL_OVER_HELP;
+    a->help_scroll = 0;
+    return true;
+  case 2:
+    a->overlay = FL_OVER_SETUP;
+    a->overlay_row = 0;
+    return true;
+  case 3: ask(a, FL_ASK_SEARCH, ""); return true;
+  case 4: ask(a, FL_ASK_FILTER, a->fleet.filter); return true;
+  case 5: toggle_pause(a); return true;
+  case 8: fl_action_send(a, "save", NULL, NAN); return true;
+  case 9:
+    a->overlay = FL_OVER_MENU;
+    a->overlay_row = 0;
+    return true;
+  case 10: a->quit = true; return true;
+  default: return false;
   }
 }
 
@@ -264,21 +278,21 @@ static void change_speed(fl_app *a, bool up) {
 static bool time_key(fl_app *a, uint32_t cp) {
   fl_feed *f = fl_app_feed(a);
   switch (cp) {
-    case ' ': toggle_play(a); return true;
-    case '[': change_speed(a, false); return true;
-    case ']': change_speed(a, true); return true;
-    case '<': jump(a, -1); return true;
-    case '>': jump(a, 1); return true;
-    case ',':
-    case '.':
-      fl_feed_step(f, cp == ',' ? -1 : 1);
-      a->play_t = f->snap.t;
-      return true;
-    case 'f':
-      a->playing = false;
-      fl_feed_seek(f, f->store.n_ticks);
-      return true;
-    default: return false;
+  case ' ': toggle_play(a); return true;
+  case '[': change_speed(a, false); return true;
+  case ']': change_speed(a, true); return true;
+  case '<': jump(a, -1); return true;
+  case '>': jump(a, 1); return true;
+  case ',':
+  case '.':
+    fl_feed_step(f, cp == ',' ? -1 : 1);
+    a->play_t = f->snap.t;
+    return true;
+  case 'f':
+    a->playing = false;
+    fl_feed_seek(f, f->store.n_ticks);
+    return true;
+  default: return false;
   }
 }
 
@@ -288,7 +302,7 @@ static void next_run(fl_app *a) {
   a->fleet.top = 0;
   a->loss.fit = true;
   a->loss.cursor = NAN;
-  a->study = (fl_study_state){0};
+  a->study = (fl_study_state){ 0 };
   a->playing = false;
 }
 
@@ -299,21 +313,21 @@ static bool character(fl_app *a, uint32_t cp) {
   }
   if (time_key(a, cp)) return true;
   switch (cp) {
-    case '?': return function_key(a, 1);
-    case '/': return function_key(a, 3);
-    case '\\': return function_key(a, 4);
-    case 'q': a->quit = true; return true;
-    case 'n': fl_fleet_search(a, 1); return true;
-    case 'N': fl_fleet_search(a, -1); return true;
-    case ':': ask(a, FL_ASK_COMMAND, ""); return true;
-    case 'e': fl_action_export(a, false); return true;
-    case 'E': fl_action_export(a, true); return true;
-    case 'p': toggle_pause(a); return true;
-    case 't': fl_action_send(a, "step", NULL, NAN); return true;
-    case 'S': fl_action_send(a, "save", NULL, NAN); return true;
-    case 'X': a->overlay = FL_OVER_STOP; return true;
-    case 'r': next_run(a); return true;
-    default: return false;
+  case '?': return function_key(a, 1);
+  case '/': return function_key(a, 3);
+  case '\\': return function_key(a, 4);
+  case 'q': a->quit = true; return true;
+  case 'n': fl_fleet_search(a, 1); return true;
+  case 'N': fl_fleet_search(a, -1); return true;
+  case ':': ask(a, FL_ASK_COMMAND, ""); return true;
+  case 'e': fl_action_export(a, false); return true;
+  case 'E': fl_action_export(a, true); return true;
+  case 'p': toggle_pause(a); return true;
+  case 't': fl_action_send(a, "step", NULL, NAN); return true;
+  case 'S': fl_action_send(a, "save", NULL, NAN); return true;
+  case 'X': a->overlay = FL_OVER_STOP; return true;
+  case 'r': next_run(a); return true;
+  default: return false;
   }
 }
 
@@ -343,7 +357,7 @@ void fl_app_key(fl_app *a, const fl_key *k) {
 /* --- drawing --------------------------------------------------------------------------------- */
 
 fl_wish fl_app_wish(const fl_app *a) {
-  fl_wish w = {.n_docs = a->feed[a->current].snap.n_docs};
+  fl_wish w = { .n_docs = a->feed[a->current].snap.n_docs };
   w.split = a->view == FL_VIEW_CHAT ? a->chat.split : a->fleet.open;
   return w;
 }
@@ -357,6 +371,6 @@ void fl_app_draw(fl_app *a, fl_canvas *c) {
   }
   fl_chrome_draw(a, c);
   fl_views[a->view]->draw(a, c);
-  fl_canvas_clip(c, (fl_rect){0, 0, c->w, c->h});
+  fl_canvas_clip(c, (fl_rect){ 0, 0, c->w, c->h });
   fl_overlay_draw(a, c);
 }

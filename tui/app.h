@@ -21,8 +21,13 @@
 
 enum { FL_TURNS_MAX = 64, FL_HELP_LINES = 24 };
 
-typedef enum fl_overlay { FL_OVER_NONE, FL_OVER_HELP, FL_OVER_MENU, FL_OVER_SETUP, FL_OVER_STOP }
-    fl_overlay;
+typedef enum fl_overlay {
+  FL_OVER_NONE,
+  FL_OVER_HELP,
+  FL_OVER_MENU,
+  FL_OVER_SETUP,
+  FL_OVER_STOP
+} fl_overlay;
 typedef enum fl_prompt { FL_ASK_NOTHING, FL_ASK_SEARCH, FL_ASK_FILTER, FL_ASK_COMMAND } fl_prompt;
 
 typedef struct fl_fleet_state {
@@ -31,25 +36,25 @@ typedef struct fl_fleet_state {
   uint32_t selected; /* document id; FL_NONE: the first */
   size_t top;        /* first row shown */
   char filter[128];
-  bool open;         /* the document's details are shown */
-  size_t page;       /* rows of the table as drawn last, for page keys */
-  fl_rect table;     /* rows as drawn last, for the mouse */
+  bool open;     /* the document's details are shown */
+  size_t page;   /* rows of the table as drawn last, for page keys */
+  fl_rect table; /* rows as drawn last, for the mouse */
 } fl_fleet_state;
 
 typedef struct fl_loss_state {
-  double x0, x1;  /* rounds in view; fit: the whole run */
+  double x0, x1; /* rounds in view; fit: the whole run */
   bool fit;
-  double cursor;  /* round; NaN: the last one */
-  fl_rect plot;   /* as drawn last, for the mouse */
+  double cursor; /* round; NaN: the last one */
+  fl_rect plot;  /* as drawn last, for the mouse */
 } fl_loss_state;
 
 typedef struct fl_retrieval_state {
   fl_edit input;
   bool focus;
   fl_link link;
-  fl_json *result;      /* what is shown: a reply or an event of the log */
-  size_t selected;      /* of the recent ones, 0 is the newest; SIZE_MAX: the typed one */
-  double due;           /* when what was typed is sent, fl_now_s(); 0: nothing */
+  fl_json *result; /* what is shown: a reply or an event of the log */
+  size_t selected; /* of the recent ones, 0 is the newest; SIZE_MAX: the typed one */
+  double due;      /* when what was typed is sent, fl_now_s(); 0: nothing */
 } fl_retrieval_state;
 
 typedef struct fl_turn {
@@ -117,10 +122,10 @@ typedef struct fl_view {
   const char *name;  /* of --view */
   const char *title; /* on its tab */
   void (*draw)(fl_app *a, fl_canvas *c);
-  bool (*key)(fl_app *a, const fl_key *k);  /* true: taken */
+  bool (*key)(fl_app *a, const fl_key *k); /* true: taken */
   /* a text field takes this character; NULL: the view has none */
   bool (*typing)(const fl_app *a, uint32_t cp);
-  const char *const (*help)[2];             /* {key, what it does}, ends with NULL */
+  const char *const (*help)[2]; /* {key, what it does}, ends with NULL */
 } fl_view;
 
 extern const fl_view *const fl_views[FL_VIEWS]; /* in the order of fl_view_id */

@@ -10,17 +10,19 @@ int fl_plot_init(fl_plot *p, int w, int h) {
   size_t n = (size_t)w * (size_t)h;
   uint8_t *cells = fl_calloc(n, 2);
   if (!cells) return FL_ENOMEM;
-  *p = (fl_plot){cells, cells + n, w, h};
+  *p = (fl_plot){ cells, cells + n, w, h };
   return FL_OK;
 }
 
 void fl_plot_release(fl_plot *p) {
   fl_free(p->dots);
-  *p = (fl_plot){0};
+  *p = (fl_plot){ 0 };
 }
 
 void fl_plot_dot(fl_plot *p, int x, int y, fl_style st) {
-  static const uint8_t bit[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
+  static const uint8_t bit[4][2] = {
+    { 0x01, 0x08 }, { 0x02, 0x10 }, { 0x04, 0x20 }, { 0x40, 0x80 }
+  };
   if (x < 0 || y < 0 || x >= 2 * p->w || y >= 4 * p->h) return;
   size_t at = (size_t)(y / 4) * (size_t)p->w + (size_t)(x / 2);
   p->dots[at] |= bit[y % 4][x % 2];

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-static const fl_cell blank = {.cp = ' ', .style = ST_TEXT, .width = 1};
+static const fl_cell blank = { .cp = ' ', .style = ST_TEXT, .width = 1 };
 
 int fl_canvas_resize(fl_canvas *c, int w, int h) {
   size_t n;
@@ -27,13 +27,13 @@ int fl_canvas_resize(fl_canvas *c, int w, int h) {
 
 void fl_canvas_release(fl_canvas *c) {
   fl_free(c->cells);
-  *c = (fl_canvas){0};
+  *c = (fl_canvas){ 0 };
 }
 
 void fl_canvas_clear(fl_canvas *c) {
   size_t n = (size_t)c->w * (size_t)c->h;
   for (size_t i = 0; i < n; i++) c->cells[i] = blank;
-  c->clip = (fl_rect){0, 0, c->w, c->h};
+  c->clip = (fl_rect){ 0, 0, c->w, c->h };
   c->cursor_x = c->cursor_y = -1;
   c->collisions = 0;
 }
@@ -44,7 +44,7 @@ void fl_canvas_clip(fl_canvas *c, fl_rect r) {
   if (r.y < 0) r.y = 0;
   if (x1 > c->w) x1 = c->w;
   if (y1 > c->h) y1 = c->h;
-  c->clip = (fl_rect){r.x, r.y, x1 > r.x ? x1 - r.x : 0, y1 > r.y ? y1 - r.y : 0};
+  c->clip = (fl_rect){ r.x, r.y, x1 > r.x ? x1 - r.x : 0, y1 > r.y ? y1 - r.y : 0 };
 }
 
 static bool inside(const fl_canvas *c, int x, int y, int width) {
@@ -57,19 +57,19 @@ static void detach_halves(fl_canvas *c, int x, int y) {
   fl_cell *cell = fl_canvas_at(c, x, y);
   if (cell->cp == 0 && x > 0) {
     fl_cell *left = cell - 1;
-    *left = (fl_cell){.cp = ' ', .style = left->style, .width = 1};
+    *left = (fl_cell){ .cp = ' ', .style = left->style, .width = 1 };
   } else if (cell->width == 2 && x + 1 < c->w) {
-    cell[1] = (fl_cell){.cp = ' ', .style = cell->style, .width = 1};
+    cell[1] = (fl_cell){ .cp = ' ', .style = cell->style, .width = 1 };
   }
 }
 
 static void set_glyph(fl_canvas *c, int x, int y, fl_style st, const fl_glyph *g) {
   if (!inside(c, x, y, g->width)) return;
-  fl_glyph ascii = {.width = 1};
+  fl_glyph ascii = { .width = 1 };
   if (c->ascii && g->cp >= 0x80) {
     ascii.cp = (unsigned char)fl_text_ascii(g->cp);
     /* two columns stay two columns, so that the layout is the same in both modes */
-    if (g->width == 2) set_glyph(c, x + 1, y, st, &(fl_glyph){.cp = '?', .width = 1});
+    if (g->width == 2) set_glyph(c, x + 1, y, st, &(fl_glyph){ .cp = '?', .width = 1 });
     g = &ascii;
   }
   detach_halves(c, x, y);
@@ -81,15 +81,15 @@ static void set_glyph(fl_canvas *c, int x, int y, fl_style st, const fl_glyph *g
   cell->text = false;
   if (g->width == 2) {
     detach_halves(c, x + 1, y);
-    *fl_canvas_at(c, x + 1, y) = (fl_cell){.cp = 0, .style = (uint8_t)st, .width = 0};
-    *cell = (fl_cell){g->cp, {g->comb[0], g->comb[1]}, (uint8_t)st, 2, false};
+    *fl_canvas_at(c, x + 1, y) = (fl_cell){ .cp = 0, .style = (uint8_t)st, .width = 0 };
+    *cell = (fl_cell){ g->cp, { g->comb[0], g->comb[1] }, (uint8_t)st, 2, false };
   }
 }
 
 int fl_put_cp(fl_canvas *c, int x, int y, fl_style st, uint32_t cp) {
   int width = fl_text_width(cp);
   if (width < 1) return 0;
-  set_glyph(c, x, y, st, &(fl_glyph){.cp = cp, .width = width});
+  set_glyph(c, x, y, st, &(fl_glyph){ .cp = cp, .width = width });
   return width;
 }
 
@@ -148,12 +148,12 @@ void fl_tint(fl_canvas *c, fl_rect r, fl_style st) {
 }
 
 fl_rect fl_frame(fl_canvas *c, fl_rect r, const char *title) {
-  if (r.w < 2 || r.h < 2) return (fl_rect){r.x, r.y, 0, 0};
+  if (r.w < 2 || r.h < 2) return (fl_rect){ r.x, r.y, 0, 0 };
   int right = r.x + r.w - 1, bottom = r.y + r.h - 1;
-  fl_fill(c, (fl_rect){r.x + 1, r.y, r.w - 2, 1}, ST_FRAME, 0x2500);
-  fl_fill(c, (fl_rect){r.x + 1, bottom, r.w - 2, 1}, ST_FRAME, 0x2500);
-  fl_fill(c, (fl_rect){r.x, r.y + 1, 1, r.h - 2}, ST_FRAME, 0x2502);
-  fl_fill(c, (fl_rect){right, r.y + 1, 1, r.h - 2}, ST_FRAME, 0x2502);
+  fl_fill(c, (fl_rect){ r.x + 1, r.y, r.w - 2, 1 }, ST_FRAME, 0x2500);
+  fl_fill(c, (fl_rect){ r.x + 1, bottom, r.w - 2, 1 }, ST_FRAME, 0x2500);
+  fl_fill(c, (fl_rect){ r.x, r.y + 1, 1, r.h - 2 }, ST_FRAME, 0x2502);
+  fl_fill(c, (fl_rect){ right, r.y + 1, 1, r.h - 2 }, ST_FRAME, 0x2502);
   fl_put_cp(c, r.x, r.y, ST_FRAME, 0x250C);
   fl_put_cp(c, right, r.y, ST_FRAME, 0x2510);
   fl_put_cp(c, r.x, bottom, ST_FRAME, 0x2514);
@@ -163,7 +163,7 @@ fl_rect fl_frame(fl_canvas *c, fl_rect r, const char *title) {
     fl_put_cp(c, r.x + 1, r.y, ST_FRAME, ' ');
     fl_put_cp(c, r.x + 2 + n, r.y, ST_FRAME, ' ');
   }
-  return (fl_rect){r.x + 1, r.y + 1, r.w - 2, r.h - 2};
+  return (fl_rect){ r.x + 1, r.y + 1, r.w - 2, r.h - 2 };
 }
 
 void fl_bar(fl_canvas *c, int x, int y, int cols, double part, fl_style st) {

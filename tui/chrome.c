@@ -15,20 +15,20 @@ typedef struct look {
 static look state_look(const fl_feed *f) {
   bool server = f->snap.is_server || fl_feed_served(f);
   if (f->caught_up && !f->follow && f->cursor < f->store.n_ticks)
-    return (look){"‖", "a past moment", ST_WARN};
+    return (look){ "‖", "a past moment", ST_WARN };
   switch (fl_feed_status(f)) {
-    case FL_FEED_WAITING: return (look){"○", "waiting for the first event", ST_DIM};
-    case FL_FEED_READING: return (look){"○", "reading the log", ST_WARN};
-    case FL_FEED_FOREIGN: return (look){"✗", "this is not an event log of flotilla", ST_BAD};
-    case FL_FEED_LIVE: return (look){"●", server ? "serving" : "training", ST_GOOD};
-    case FL_FEED_PAUSED: return (look){"‖", "paused", ST_WARN};
-    case FL_FEED_QUIET: return (look){"○", "no sign of life", ST_WARN};
-    case FL_FEED_DEAD: return (look){"✗", "the trainer is gone", ST_BAD};
-    case FL_FEED_DONE: return (look){"✓", "finished", ST_GOOD};
-    case FL_FEED_STOPPED: return (look){"■", server ? "stopped" : "stopped, saved", ST_WARN};
-    case FL_FEED_FAILED: return (look){"✗", "failed", ST_BAD};
+  case FL_FEED_WAITING: return (look){ "○", "waiting for the first event", ST_DIM };
+  case FL_FEED_READING: return (look){ "○", "reading the log", ST_WARN };
+  case FL_FEED_FOREIGN: return (look){ "✗", "this is not an event log of flotilla", ST_BAD };
+  case FL_FEED_LIVE: return (look){ "●", server ? "serving" : "training", ST_GOOD };
+  case FL_FEED_PAUSED: return (look){ "‖", "paused", ST_WARN };
+  case FL_FEED_QUIET: return (look){ "○", "no sign of life", ST_WARN };
+  case FL_FEED_DEAD: return (look){ "✗", "the trainer is gone", ST_BAD };
+  case FL_FEED_DONE: return (look){ "✓", "finished", ST_GOOD };
+  case FL_FEED_STOPPED: return (look){ "■", server ? "stopped" : "stopped, saved", ST_WARN };
+  case FL_FEED_FAILED: return (look){ "✗", "failed", ST_BAD };
   }
-  return (look){"?", "", ST_TEXT};
+  return (look){ "?", "", ST_TEXT };
 }
 
 static void draw_progress(const fl_feed *f, fl_canvas *c, int x, int right, int y) {
@@ -103,12 +103,13 @@ static void draw_tabs(fl_app *a, fl_canvas *c, fl_rect r) {
 /* What somebody who sees the view for the first time wants to know. */
 static void view_line(const fl_app *a, const fl_feed *f, char *out, size_t size) {
   static const char *const lines[FL_VIEWS] = {
-      "press Enter to open a document, ? to have this view explained",
-      "lower is better; ? explains the curves and the keys",
-      "a check mark is on the documents that would answer; ? explains the scores",
-      "what was learnt so far answers; ? explains the keys",
-      "what the model asked itself and answered: cartridges learn from it; ? explains",
-      "? explains the figures"};
+    "press Enter to open a document, ? to have this view explained",
+    "lower is better; ? explains the curves and the keys",
+    "a check mark is on the documents that would answer; ? explains the scores",
+    "what was learnt so far answers; ? explains the keys",
+    "what the model asked itself and answered: cartridges learn from it; ? explains",
+    "? explains the figures"
+  };
   const fl_snapshot *s = &f->snap;
   size_t worst = fl_snapshot_worst(s), n;
   char buf[32];
@@ -134,25 +135,27 @@ static void idle_line(const fl_app *a, const fl_feed *f, char *out, size_t size)
     return;
   }
   switch (fl_feed_status(f)) {
-    case FL_FEED_WAITING:
-      snprintf(out, size, "nothing was logged yet; this screen fills by itself as soon as it is");
-      break;
-    case FL_FEED_DEAD:
-      fl_fmt_u32(round, s->saved_round);
-      snprintf(out, size, "the trainer is gone; saved at round %s; `flotilla train --resume` "
-               "goes on", round);
-      break;
-    case FL_FEED_QUIET:
-      snprintf(out, size, "no end was logged and nobody answers; last event %s",
-               fl_fmt_ago(ago, s->t, fl_wall_s()));
-      break;
-    case FL_FEED_FOREIGN:
-      snprintf(out, size, "%zu lines and not one event in them: %s", f->store.n_lines,
-               f->reader.path);
-      break;
-    case FL_FEED_LIVE:
-    case FL_FEED_PAUSED: view_line(a, f, out, size); break;
-    default: break;
+  case FL_FEED_WAITING:
+    snprintf(out, size, "nothing was logged yet; this screen fills by itself as soon as it is");
+    break;
+  case FL_FEED_DEAD:
+    fl_fmt_u32(round, s->saved_round);
+    snprintf(out, size,
+             "the trainer is gone; saved at round %s; `flotilla train --resume` "
+             "goes on",
+             round);
+    break;
+  case FL_FEED_QUIET:
+    snprintf(out, size, "no end was logged and nobody answers; last event %s",
+             fl_fmt_ago(ago, s->t, fl_wall_s()));
+    break;
+  case FL_FEED_FOREIGN:
+    snprintf(out, size, "%zu lines and not one event in them: %s", f->store.n_lines,
+             f->reader.path);
+    break;
+  case FL_FEED_LIVE:
+  case FL_FEED_PAUSED: view_line(a, f, out, size); break;
+  default: break;
   }
 }
 
@@ -171,15 +174,15 @@ static void draw_slider(const fl_app *a, const fl_feed *f, fl_canvas *c, fl_rect
   double part = (double)f->cursor / (double)f->store.n_ticks;
   fl_put(c, 1, r.y, ST_BOLD, a->playing ? "▶" : f->follow ? "■" : "‖");
   int knob = SLIDER_LEFT + (int)lround(part * (cols - 1));
-  fl_fill(c, (fl_rect){SLIDER_LEFT, r.y, cols, 1}, ST_FRAME, 0x2500);
-  fl_fill(c, (fl_rect){SLIDER_LEFT, r.y, knob - SLIDER_LEFT, 1}, ST_BAR, 0x2550);
+  fl_fill(c, (fl_rect){ SLIDER_LEFT, r.y, cols, 1 }, ST_FRAME, 0x2500);
+  fl_fill(c, (fl_rect){ SLIDER_LEFT, r.y, knob - SLIDER_LEFT, 1 }, ST_BAR, 0x2550);
   fl_put(c, knob, r.y, ST_BOLD, "●");
   snprintf(text, sizeof text, "%s  ×%g  Space , . < >", fl_fmt_date(clock, f->snap.t), a->speed);
   fl_put_fit(c, r.w - SLIDER_RIGHT + 1, r.y, SLIDER_RIGHT - 2, ST_DIM, text, strlen(text));
 }
 
 static void draw_status(fl_app *a, fl_canvas *c, fl_rect r) {
-  static const char *const prompts[] = {"", "search: ", "filter: ", ":"};
+  static const char *const prompts[] = { "", "search: ", "filter: ", ":" };
   const fl_feed *f = fl_app_feed(a);
   char line[512];
   fl_canvas_clip(c, r);
@@ -215,16 +218,17 @@ typedef struct hint {
   int dropped; /* on a narrow screen the highest go first */
 } hint;
 
-static const hint hints[] = {{"F1", "Help", 1, 0},   {"F2", "Setup", 2, 5}, {"F3", "Search", 3, 2},
-                             {"F4", "Filter", 4, 7}, {"F5", "Pause", 5, 3}, {"F6", "Sort", 6, 4},
-                             {"F7", "Open", 7, 6},   {"F8", "Save", 8, 8},  {"F9", "Menu", 9, 1},
-                             {"F10", "Quit", 10, 0}};
+static const hint hints[] = { { "F1", "Help", 1, 0 },   { "F2", "Setup", 2, 5 },
+                              { "F3", "Search", 3, 2 }, { "F4", "Filter", 4, 7 },
+                              { "F5", "Pause", 5, 3 },  { "F6", "Sort", 6, 4 },
+                              { "F7", "Open", 7, 6 },   { "F8", "Save", 8, 8 },
+                              { "F9", "Menu", 9, 1 },   { "F10", "Quit", 10, 0 } };
 enum { HINTS = sizeof hints / sizeof *hints, ROOMY = 110 };
 
 /* What F6 and F7 do depends on the view. */
 static const char *label_of(const fl_app *a, size_t i) {
-  static const char *const six[FL_VIEWS] = {"Sort", "Curves", "", "", "Reject", ""};
-  static const char *const seven[FL_VIEWS] = {"Open", "Smooth", "", "Bare", "Cover", ""};
+  static const char *const six[FL_VIEWS] = { "Sort", "Curves", "", "", "Reject", "" };
+  static const char *const seven[FL_VIEWS] = { "Open", "Smooth", "", "Bare", "Cover", "" };
   if (hints[i].n == 5 && fl_feed_status(&a->feed[a->current]) == FL_FEED_PAUSED) return "Go on";
   if (hints[i].n == 6) return six[a->view];
   if (hints[i].n == 7) return seven[a->view];
@@ -259,7 +263,7 @@ static uint32_t key_row(const fl_app *a, fl_canvas *c, fl_rect r, int at) {
     if (at >= x && at < x + w) return hints[i].n;
     if (c) {
       int n = fl_put(c, x, r.y, ST_KEY, hints[i].key);
-      fl_fill(c, (fl_rect){x + n, r.y, w - n - 1, 1}, ST_KEYBAR, ' ');
+      fl_fill(c, (fl_rect){ x + n, r.y, w - n - 1, 1 }, ST_KEYBAR, ' ');
       fl_put(c, x + n, r.y, ST_KEYBAR, label_of(a, i));
     }
     x += w;
@@ -301,7 +305,7 @@ bool fl_chrome_mouse(fl_app *a, const fl_key *k) {
   }
   if (k->y == pane[FL_PANE_KEYS].y) {
     uint32_t n = key_row(a, NULL, pane[FL_PANE_KEYS], k->x);
-    if (n) fl_app_key(a, &(fl_key){.code = FL_KEY_F, .cp = n});
+    if (n) fl_app_key(a, &(fl_key){ .code = FL_KEY_F, .cp = n });
     return true;
   }
   if (k->y == pane[FL_PANE_STATUS].y && slider_shown(a, f) && !a->message[0]) {

@@ -24,11 +24,11 @@ static void fail(fl_link *l, const char *text) {
 /* The address: "control" in the folder or, where that is missing or its path too long for an
  * address, what the file "control.path" names. */
 static bool address_of(struct sockaddr_un *out, const char *dir) {
-  *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+  *out = (struct sockaddr_un){ .sun_family = AF_UNIX };
   int n = snprintf(out->sun_path, sizeof out->sun_path, "%s/control", dir);
   if (n > 0 && (size_t)n < sizeof out->sun_path && fl_fs_exists(out->sun_path)) return true;
   char *name = fl_fs_join(dir, "control.path");
-  fl_buf text = {0};
+  fl_buf text = { 0 };
   bool ok = name && fl_fs_read(&text, name, sizeof out->sun_path, NULL) == FL_OK;
   while (ok && text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == ' '))
     text.data[--text.len] = '\0';
@@ -67,10 +67,10 @@ void fl_link_start(fl_link *l, const char *dir, fl_json *request) {
   l->state = FL_LINK_WAITING;
   if (connect(l->fd, (struct sockaddr *)&a, sizeof a) == 0 || errno == EINPROGRESS) return;
   l->absent = errno == ECONNREFUSED || errno == ENOENT;
-  fail(l, l->absent          ? "nobody listens at the control socket: the trainer is gone"
-          : errno == EAGAIN  ? "the trainer is busy; try again"
-          : errno == EACCES  ? "the control socket belongs to another user"
-                             : strerror(errno));
+  fail(l, l->absent         ? "nobody listens at the control socket: the trainer is gone"
+          : errno == EAGAIN ? "the trainer is busy; try again"
+          : errno == EACCES ? "the control socket belongs to another user"
+                            : strerror(errno));
 }
 
 static bool send_some(fl_link *l) {

@@ -15,13 +15,17 @@
 #include "base/err.h"
 #include "base/json.h"
 
-typedef enum fl_link_state { FL_LINK_IDLE, FL_LINK_WAITING, FL_LINK_DONE, FL_LINK_FAILED }
-    fl_link_state;
+typedef enum fl_link_state {
+  FL_LINK_IDLE,
+  FL_LINK_WAITING,
+  FL_LINK_DONE,
+  FL_LINK_FAILED
+} fl_link_state;
 
 typedef struct fl_link {
   int fd; /* valid while WAITING */
   fl_link_state state;
-  bool absent;     /* FAILED because nobody listens */
+  bool absent; /* FAILED because nobody listens */
   fl_buf out, in;
   size_t sent;
   char error[256]; /* FAILED: one sentence */

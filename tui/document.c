@@ -7,16 +7,16 @@
 
 fl_mark fl_residency_glyph(fl_residency r) {
   switch (r) {
-    case FL_TRAINING: return (fl_mark){0x25B6, ST_TRAINING, "training now"};
-    case FL_RESIDENT: return (fl_mark){0x25A0, ST_RESIDENT, "in memory"};
-    case FL_EVICTED: return (fl_mark){0x25C6, ST_EVICTED, "just left memory"};
-    case FL_ON_DISK: break;
+  case FL_TRAINING: return (fl_mark){ 0x25B6, ST_TRAINING, "training now" };
+  case FL_RESIDENT: return (fl_mark){ 0x25A0, ST_RESIDENT, "in memory" };
+  case FL_EVICTED: return (fl_mark){ 0x25C6, ST_EVICTED, "just left memory" };
+  case FL_ON_DISK: break;
   }
-  return (fl_mark){0x00B7, ST_DISK, "on disk"};
+  return (fl_mark){ 0x00B7, ST_DISK, "on disk" };
 }
 
 void fl_coverage_strip(fl_canvas *c, int x, int y, int cols, const fl_doc *d) {
-  static const uint32_t shade[] = {0x00B7, 0x2591, 0x2592, 0x2593, 0x2588};
+  static const uint32_t shade[] = { 0x00B7, 0x2591, 0x2592, 0x2593, 0x2588 };
   unsigned most = 1;
   for (size_t i = 0; i < FL_HEAT; i++)
     if (d->heat[i] > most) most = d->heat[i];

@@ -17,7 +17,7 @@ void fl_edit_set(fl_edit *e, const char *text) {
 
 void fl_edit_release(fl_edit *e) {
   for (size_t i = 0; i < e->n_history; i++) fl_free(e->history[i]);
-  *e = (fl_edit){0};
+  *e = (fl_edit){ 0 };
 }
 
 void fl_edit_accept(fl_edit *e) {
@@ -82,38 +82,38 @@ static size_t word_start(const fl_edit *e) {
 
 static bool control_key(fl_edit *e, uint32_t letter) {
   switch (letter) {
-    case 'a': e->cursor = 0; return true;
-    case 'e': e->cursor = e->len; return true;
-    case 'u': cut(e, 0, e->cursor); return true;
-    case 'k': cut(e, e->cursor, e->len); return true;
-    case 'w': cut(e, word_start(e), e->cursor); return true;
-    default: return false;
+  case 'a': e->cursor = 0; return true;
+  case 'e': e->cursor = e->len; return true;
+  case 'u': cut(e, 0, e->cursor); return true;
+  case 'k': cut(e, e->cursor, e->len); return true;
+  case 'w': cut(e, word_start(e), e->cursor); return true;
+  default: return false;
   }
 }
 
 bool fl_edit_key(fl_edit *e, const fl_key *k) {
   switch (k->code) {
-    case FL_KEY_CHAR: insert(e, k->cp); return true;
-    case FL_KEY_CTRL: return control_key(e, k->cp);
-    case FL_KEY_LEFT: e->cursor = before(e, e->cursor); return true;
-    case FL_KEY_RIGHT: e->cursor = after(e, e->cursor); return true;
-    case FL_KEY_HOME: e->cursor = 0; return true;
-    case FL_KEY_END: e->cursor = e->len; return true;
-    case FL_KEY_UP: browse(e, -1); return true;
-    case FL_KEY_DOWN: browse(e, 1); return true;
-    case FL_KEY_BACKSPACE:
-      if (e->cursor > 0) cut(e, before(e, e->cursor), e->cursor);
-      return true;
-    case FL_KEY_DELETE:
-      if (e->cursor < e->len) cut(e, e->cursor, after(e, e->cursor));
-      return true;
-    default: return false;
+  case FL_KEY_CHAR: insert(e, k->cp); return true;
+  case FL_KEY_CTRL: return control_key(e, k->cp);
+  case FL_KEY_LEFT: e->cursor = before(e, e->cursor); return true;
+  case FL_KEY_RIGHT: e->cursor = after(e, e->cursor); return true;
+  case FL_KEY_HOME: e->cursor = 0; return true;
+  case FL_KEY_END: e->cursor = e->len; return true;
+  case FL_KEY_UP: browse(e, -1); return true;
+  case FL_KEY_DOWN: browse(e, 1); return true;
+  case FL_KEY_BACKSPACE:
+    if (e->cursor > 0) cut(e, before(e, e->cursor), e->cursor);
+    return true;
+  case FL_KEY_DELETE:
+    if (e->cursor < e->len) cut(e, e->cursor, after(e, e->cursor));
+    return true;
+  default: return false;
   }
 }
 
 void fl_edit_draw(const fl_edit *e, fl_canvas *c, int x, int y, int cols, bool focus) {
   if (cols < 2) return;
-  fl_fill(c, (fl_rect){x, y, cols, 1}, ST_INPUT, ' ');
+  fl_fill(c, (fl_rect){ x, y, cols, 1 }, ST_INPUT, ' ');
   size_t start = 0;
   while (fl_text_columns(e->text + start, e->cursor - start) > (size_t)cols - 1)
     start = after(e, start);

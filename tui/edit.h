@@ -11,8 +11,8 @@
 enum { FL_EDIT_MAX = 2000, FL_EDIT_HISTORY = 32 };
 
 typedef struct fl_edit {
-  char text[FL_EDIT_MAX + 1]; /* valid UTF-8, NUL-terminated */
-  size_t len, cursor;         /* bytes; the cursor stands between characters */
+  char text[FL_EDIT_MAX + 1];     /* valid UTF-8, NUL-terminated */
+  size_t len, cursor;             /* bytes; the cursor stands between characters */
   char *history[FL_EDIT_HISTORY]; /* oldest first */
   size_t n_history, browsing;     /* browsing == n_history: the line itself */
 } fl_edit;

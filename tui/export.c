@@ -11,10 +11,10 @@ enum { CELL_W = 9, CELL_H = 18, BASELINE = 13, FONT = 15 };
 static void put_glyph(fl_buf *out, const fl_cell *cell) {
   char utf8[4];
   switch (cell->cp) {
-    case '&': fl_buf_puts(out, "&amp;"); return;
-    case '<': fl_buf_puts(out, "&lt;"); return;
-    case '>': fl_buf_puts(out, "&gt;"); return;
-    default: break;
+  case '&': fl_buf_puts(out, "&amp;"); return;
+  case '<': fl_buf_puts(out, "&lt;"); return;
+  case '>': fl_buf_puts(out, "&gt;"); return;
+  default: break;
   }
   fl_buf_append(out, utf8, fl_utf8_encode(utf8, cell->cp));
   for (size_t i = 0; i < FL_COMBINING_MAX && cell->comb[i]; i++)
@@ -22,15 +22,15 @@ static void put_glyph(fl_buf *out, const fl_cell *cell) {
 }
 
 static void rect(fl_buf *out, double x, double y, double w, double h, uint32_t rgb) {
-  fl_buf_printf(out, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" fill=\"#%06x\"/>\n",
-                x, y, w, h, rgb);
+  fl_buf_printf(out, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" fill=\"#%06x\"/>\n", x, y,
+                w, h, rgb);
 }
 
 static void braille(fl_buf *out, double x, double y, uint32_t dots, uint32_t rgb) {
   static const struct {
     uint8_t bit, col, row;
-  } place[8] = {{0x01, 0, 0}, {0x02, 0, 1}, {0x04, 0, 2}, {0x40, 0, 3},
-                {0x08, 1, 0}, {0x10, 1, 1}, {0x20, 1, 2}, {0x80, 1, 3}};
+  } place[8] = { { 0x01, 0, 0 }, { 0x02, 0, 1 }, { 0x04, 0, 2 }, { 0x40, 0, 3 },
+                 { 0x08, 1, 0 }, { 0x10, 1, 1 }, { 0x20, 1, 2 }, { 0x80, 1, 3 } };
   for (int i = 0; i < 8; i++)
     if (dots & place[i].bit)
       fl_buf_printf(out, "<circle cx=\"%g\" cy=\"%g\" r=\"1.4\" fill=\"#%06x\"/>\n",
@@ -92,10 +92,10 @@ static int run(fl_buf *out, const fl_canvas *c, int x, int y) {
   const fl_look *look = fl_style_look(cell->style);
   int end = x + 1;
   if (cell->cp == 0) return end;
-  if (cell->cp == 0x2500 || cell->cp == 0x2588 || cell->cp == ' ')
-    return same_cells(out, c, x, y);
-  if (look->bg_rgb) rect(out, x * CELL_W, y * CELL_H, CELL_W * (cell->width ? cell->width : 1),
-                         CELL_H, look->bg_rgb);
+  if (cell->cp == 0x2500 || cell->cp == 0x2588 || cell->cp == ' ') return same_cells(out, c, x, y);
+  if (look->bg_rgb)
+    rect(out, x * CELL_W, y * CELL_H, CELL_W * (cell->width ? cell->width : 1), CELL_H,
+         look->bg_rgb);
   if (shape(out, x, y, cell->cp, look->rgb)) return end;
   if (plain(cell))
     while (end < c->w && fl_canvas_at(c, end, y)->style == cell->style &&

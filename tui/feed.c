@@ -29,7 +29,7 @@ static char *last_components(const char *path, int components) {
 }
 
 int fl_feed_open(fl_feed *f, const char *path) {
-  *f = (fl_feed){.follow = true};
+  *f = (fl_feed){ .follow = true };
   fl_snapshot_init(&f->snap);
   size_t n = strlen(path);
   bool is_file = n > 6 && strcmp(path + n - 6, ".jsonl") == 0 && !fl_fs_is_dir(path);
@@ -46,7 +46,7 @@ int fl_feed_open(fl_feed *f, const char *path) {
 }
 
 int fl_feed_tell_apart(fl_feed *f, const char *const *path, size_t n) {
-  char *longer[FL_FEEDS_MAX] = {0}; /* set when all have been compared by what they have */
+  char *longer[FL_FEEDS_MAX] = { 0 }; /* set when all have been compared by what they have */
   int rc = FL_OK;
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; rc == FL_OK && k < n && !longer[i]; k++) {
@@ -75,7 +75,7 @@ void fl_feed_close(fl_feed *f) {
   fl_reader_close(&f->reader);
   fl_free(f->dir);
   fl_free(f->label);
-  *f = (fl_feed){0};
+  *f = (fl_feed){ 0 };
 }
 
 static void on_ping(void *ctx, const fl_json *reply, bool last) {
@@ -153,7 +153,7 @@ static void fold_to(fl_feed *f, size_t event) {
 static bool read_log(fl_feed *f, double seconds, bool *more) {
   size_t lines = f->store.n_lines;
   fl_reader_state state;
-  fl_err err = {0};
+  fl_err err = { 0 };
   bool had_error = f->error[0] != '\0';
   f->error[0] = '\0';
   if (fl_reader_poll(&f->reader, &f->store, seconds, &state, &err) != FL_OK) {
@@ -206,11 +206,11 @@ fl_feed_state fl_feed_status(const fl_feed *f) {
   /* A server may outlive the trainer whose run the log told of last. */
   if (fresh && fl_feed_served(f)) return FL_FEED_LIVE;
   switch (tail_state(f, &run)) {
-    case FL_RUN_DONE: return FL_FEED_DONE;
-    case FL_RUN_STOPPED: return FL_FEED_STOPPED;
-    case FL_RUN_FAILED: return FL_FEED_FAILED;
-    case FL_RUN_NONE: return FL_FEED_QUIET;
-    case FL_RUN_ACTIVE: break;
+  case FL_RUN_DONE: return FL_FEED_DONE;
+  case FL_RUN_STOPPED: return FL_FEED_STOPPED;
+  case FL_RUN_FAILED: return FL_FEED_FAILED;
+  case FL_RUN_NONE: return FL_FEED_QUIET;
+  case FL_RUN_ACTIVE: break;
   }
   if (f->process_gone && !f->reachable) return FL_FEED_DEAD;
   if (f->reachable) return f->paused ? FL_FEED_PAUSED : FL_FEED_LIVE;
@@ -251,8 +251,8 @@ const fl_json *fl_feed_detail(fl_feed *f, size_t event) {
   fl_detail *d = &f->detail[f->detail_next];
   f->detail_next = (f->detail_next + 1) % FL_DETAILS;
   fl_json_free(d->json);
-  *d = (fl_detail){event, NULL, true};
-  fl_buf line = {0};
+  *d = (fl_detail){ event, NULL, true };
+  fl_buf line = { 0 };
   double t;
   if (fl_reader_line(&f->reader, r->line, &line) &&
       fl_json_parse(&d->json, line.data, line.len, NULL) == FL_OK &&

@@ -12,13 +12,13 @@
 #include "tui/store.h"
 
 typedef enum fl_feed_state {
-  FL_FEED_WAITING,  /* no log, or nothing in it yet */
-  FL_FEED_READING,  /* opening a long log */
-  FL_FEED_FOREIGN,  /* a file without one event that we know */
-  FL_FEED_LIVE,     /* somebody works and said so recently */
+  FL_FEED_WAITING, /* no log, or nothing in it yet */
+  FL_FEED_READING, /* opening a long log */
+  FL_FEED_FOREIGN, /* a file without one event that we know */
+  FL_FEED_LIVE,    /* somebody works and said so recently */
   FL_FEED_PAUSED,
-  FL_FEED_QUIET,    /* no end event and no sign of life, but no proof of death either */
-  FL_FEED_DEAD,     /* the process is gone and said no goodbye */
+  FL_FEED_QUIET, /* no end event and no sign of life, but no proof of death either */
+  FL_FEED_DEAD,  /* the process is gone and said no goodbye */
   FL_FEED_DONE,
   FL_FEED_STOPPED,
   FL_FEED_FAILED
@@ -38,10 +38,10 @@ typedef struct fl_feed {
   fl_reader reader;
   fl_store store;
   fl_snapshot snap;
-  size_t cursor;     /* events shown */
-  bool follow;       /* the cursor stays at the end */
-  bool caught_up;    /* the log was read to its end once */
-  char error[512];   /* of reading, or empty */
+  size_t cursor;   /* events shown */
+  bool follow;     /* the cursor stays at the end */
+  bool caught_up;  /* the log was read to its end once */
+  char error[512]; /* of reading, or empty */
 
   fl_link ping;
   double ping_due;   /* fl_now_s() */

@@ -62,8 +62,8 @@ static char *format_time(char *buf, double t, bool date) {
   if (!isfinite(t) || fabs(t) > 1e11) return dash(buf);
   time_t seconds = (time_t)t;
   if (!localtime_r(&seconds, &tm)) return dash(buf);
-  size_t n = date ? strftime(buf, FL_FMT, "%Y-%m-%d %H:%M", &tm)
-                  : strftime(buf, FL_FMT, "%H:%M:%S", &tm);
+  size_t n =
+      date ? strftime(buf, FL_FMT, "%Y-%m-%d %H:%M", &tm) : strftime(buf, FL_FMT, "%H:%M:%S", &tm);
   return n ? buf : dash(buf);
 }
 

@@ -10,14 +10,14 @@
 enum { FL_FMT = 40 };
 
 char *fl_fmt_num(char *buf, double v, int decimals);
-char *fl_fmt_sci(char *buf, double v);          /* 2.0e-03 style, for rates of learning */
-char *fl_fmt_u32(char *buf, uint32_t v);        /* FL_NONE: dash */
-char *fl_fmt_count(char *buf, double v);        /* 950, 12.3k, 4.5M */
+char *fl_fmt_sci(char *buf, double v);   /* 2.0e-03 style, for rates of learning */
+char *fl_fmt_u32(char *buf, uint32_t v); /* FL_NONE: dash */
+char *fl_fmt_count(char *buf, double v); /* 950, 12.3k, 4.5M */
 char *fl_fmt_bytes(char *buf, double v);
-char *fl_fmt_secs(char *buf, double v);         /* 4.2s, 3m 05s, 1h 02m, 2d 03h */
-char *fl_fmt_part(char *buf, double v);         /* 0..1 as 41% */
-char *fl_fmt_clock(char *buf, double t);        /* 14:03:22, local time */
-char *fl_fmt_date(char *buf, double t);         /* 2026-03-01 14:03 */
+char *fl_fmt_secs(char *buf, double v);  /* 4.2s, 3m 05s, 1h 02m, 2d 03h */
+char *fl_fmt_part(char *buf, double v);  /* 0..1 as 41% */
+char *fl_fmt_clock(char *buf, double t); /* 14:03:22, local time */
+char *fl_fmt_date(char *buf, double t);  /* 2026-03-01 14:03 */
 char *fl_fmt_ago(char *buf, double t, double now);
 
 #endif

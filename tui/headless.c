@@ -68,7 +68,9 @@ static void run_line(fl_buf *out, const fl_feed *f, const fl_rec_run *r) {
   const struct {
     const char *before;
     fl_ref text;
-  } parts[] = {{"run: ", r->cmd}, {" with ", r->model_name}, {" on ", r->host}, {", ", r->isa}};
+  } parts[] = {
+    { "run: ", r->cmd }, { " with ", r->model_name }, { " on ", r->host }, { ", ", r->isa }
+  };
   char a[FL_FMT], b[FL_FMT];
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     size_t n;
@@ -85,8 +87,9 @@ static void run_line(fl_buf *out, const fl_feed *f, const fl_rec_run *r) {
 static void study_line(fl_buf *out, fl_feed *f, const fl_rec_study *r) {
   fl_buf_puts(out, r->rejected ? "rejected " : "study ");
   put_doc(out, f, r->doc);
-  fl_buf_printf(out, " %s: ", r->rejected ? fl_rejections[r->rejected < 6 ? r->rejected : 5]
-                                          : fl_study_kinds[r->kind < 8 ? r->kind : 0]);
+  fl_buf_printf(out, " %s: ",
+                r->rejected ? fl_rejections[r->rejected < 6 ? r->rejected : 5]
+                            : fl_study_kinds[r->kind < 8 ? r->kind : 0]);
   put_member(out, f, r->rec.event, "request", 100);
 }
 
@@ -104,8 +107,7 @@ static void heldout_line(fl_buf *out, const fl_feed *f, const fl_rec_heldout *r)
   put_doc(out, f, r->doc);
   fl_buf_printf(out, ": alone %s, together %s", fl_fmt_num(a, (double)r->alone, 4),
                 fl_fmt_num(b, (double)r->composed, 4));
-  if (!isnan(r->teacher))
-    fl_buf_printf(out, ", teacher %s", fl_fmt_num(c, (double)r->teacher, 4));
+  if (!isnan(r->teacher)) fl_buf_printf(out, ", teacher %s", fl_fmt_num(c, (double)r->teacher, 4));
 }
 
 static void request_line(fl_buf *out, const fl_rec_request *r) {
@@ -121,24 +123,24 @@ static void text_line(fl_buf *out, fl_feed *f, size_t event, fl_kind kind, const
   char a[FL_FMT];
   const fl_rec_control *ctl = rec;
   switch (kind) {
-    case FL_EV_RETRIEVE:
-      fl_buf_puts(out, "retrieve: ");
-      put_member(out, f, event, "query", 100);
-      break;
-    case FL_EV_ANSWER:
-      fl_buf_puts(out, "answer: ");
-      put_member(out, f, event, "text", 200);
-      break;
-    case FL_EV_ERROR:
-      fl_buf_puts(out, "error: ");
-      put_member(out, f, event, "text", 400);
-      put_member(out, f, event, "message", 400); /* a server's word for it */
-      break;
-    case FL_EV_CONTROL:
-      fl_buf_printf(out, "control: %s %s", fl_control_cmds[ctl->cmd], fl_control_keys[ctl->key]);
-      if (!isnan(ctl->value)) fl_buf_printf(out, " %s", fl_fmt_sci(a, (double)ctl->value));
-      break;
-    default: break;
+  case FL_EV_RETRIEVE:
+    fl_buf_puts(out, "retrieve: ");
+    put_member(out, f, event, "query", 100);
+    break;
+  case FL_EV_ANSWER:
+    fl_buf_puts(out, "answer: ");
+    put_member(out, f, event, "text", 200);
+    break;
+  case FL_EV_ERROR:
+    fl_buf_puts(out, "error: ");
+    put_member(out, f, event, "text", 400);
+    put_member(out, f, event, "message", 400); /* a server's word for it */
+    break;
+  case FL_EV_CONTROL:
+    fl_buf_printf(out, "control: %s %s", fl_control_cmds[ctl->cmd], fl_control_keys[ctl->key]);
+    if (!isnan(ctl->value)) fl_buf_printf(out, " %s", fl_fmt_sci(a, (double)ctl->value));
+    break;
+  default: break;
   }
 }
 
@@ -153,29 +155,29 @@ void fl_headless_line(fl_buf *out, fl_feed *f, size_t event) {
   fl_fmt_clock(clock, t);
   fl_buf_printf(out, "%.10s %s ", date, clock);
   switch (kind) {
-    case FL_EV_RUN: run_line(out, f, r); break;
-    case FL_EV_STUDY: study_line(out, f, r); break;
-    case FL_EV_ROUND: round_line(out, f, r); break;
-    case FL_EV_ROTATE: rotate_line(out, f, r); break;
-    case FL_EV_HELDOUT: heldout_line(out, f, r); break;
-    case FL_EV_SAVE: save_line(out, r); break;
-    case FL_EV_INDEX:
-      fl_buf_printf(out, "index: %s chunks", fl_fmt_u32(a, ((const fl_rec_index *)r)->chunks));
-      break;
-    case FL_EV_REQUEST: request_line(out, r); break;
-    case FL_EV_END:
-      fl_buf_printf(out, "end: %s, round %s", fl_end_states[((const fl_rec_end *)r)->status],
-                    fl_fmt_u32(a, ((const fl_rec_end *)r)->round));
-      break;
-    default: text_line(out, f, event, kind, r); break;
+  case FL_EV_RUN: run_line(out, f, r); break;
+  case FL_EV_STUDY: study_line(out, f, r); break;
+  case FL_EV_ROUND: round_line(out, f, r); break;
+  case FL_EV_ROTATE: rotate_line(out, f, r); break;
+  case FL_EV_HELDOUT: heldout_line(out, f, r); break;
+  case FL_EV_SAVE: save_line(out, r); break;
+  case FL_EV_INDEX:
+    fl_buf_printf(out, "index: %s chunks", fl_fmt_u32(a, ((const fl_rec_index *)r)->chunks));
+    break;
+  case FL_EV_REQUEST: request_line(out, r); break;
+  case FL_EV_END:
+    fl_buf_printf(out, "end: %s, round %s", fl_end_states[((const fl_rec_end *)r)->status],
+                  fl_fmt_u32(a, ((const fl_rec_end *)r)->round));
+    break;
+  default: text_line(out, f, event, kind, r); break;
   }
   fl_buf_putc(out, '\n');
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-static const char *const states[] = {"waiting", "reading", "foreign", "live", "paused", "quiet",
-                                     "gone",    "done",    "stopped", "failed"};
+static const char *const states[] = { "waiting", "reading", "foreign", "live",    "paused",
+                                      "quiet",   "gone",    "done",    "stopped", "failed" };
 
 const char *fl_headless_state(const fl_feed *f) { return states[fl_feed_status(f)]; }
 
@@ -195,7 +197,7 @@ static int once(const fl_tui_options *opt, fl_feed *f, fl_buf *out, fl_err *err)
   if (f->error[0]) return fl_fail(err, FL_EFAIL, "%s", f->error);
   /* one ping, so that the state is that of now and not of the log */
   for (int i = 0; i < 20 && f->ping.state == FL_LINK_WAITING; i++) {
-    struct pollfd p = {.fd = f->ping.fd, .events = POLLIN};
+    struct pollfd p = { .fd = f->ping.fd, .events = POLLIN };
     poll(&p, 1, 50);
     fl_feed_poll(f, 0, &more);
   }
@@ -248,16 +250,20 @@ static int follow(const fl_tui_options *opt, fl_feed *feed, fl_buf *out, fl_err 
 
 static int say_how_it_ended(const fl_tui_options *opt, const fl_feed *f, fl_err *err) {
   if (fl_feed_status(f) == FL_FEED_FOREIGN)
-    return fl_fail(err, FL_EINPUT, "%s: not one line of it is an event of flotilla; give a fleet "
-                   "folder", f->reader.path);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: not one line of it is an event of flotilla; give a fleet "
+                   "folder",
+                   f->reader.path);
   if (fl_feed_status(f) == FL_FEED_DEAD && !opt->json)
-    fprintf(opt->out, "the trainer of %s is gone without a goodbye; go on with `flotilla train "
-            "--resume`\n", f->label);
+    fprintf(opt->out,
+            "the trainer of %s is gone without a goodbye; go on with `flotilla train "
+            "--resume`\n",
+            f->label);
   return FL_OK;
 }
 
 int fl_headless(const fl_tui_options *opt, fl_err *err) {
-  fl_buf out = {0};
+  fl_buf out = { 0 };
   size_t n = 0;
   int rc = FL_OK;
   if (opt->n_fleets < 1 || opt->n_fleets > 8 || !opt->out)

@@ -27,8 +27,12 @@ typedef enum fl_key_code {
   FL_KEY_RESIZE
 } fl_key_code;
 
-typedef enum fl_mouse { FL_MOUSE_PRESS, FL_MOUSE_DOUBLE, FL_MOUSE_WHEEL_UP, FL_MOUSE_WHEEL_DOWN }
-    fl_mouse;
+typedef enum fl_mouse {
+  FL_MOUSE_PRESS,
+  FL_MOUSE_DOUBLE,
+  FL_MOUSE_WHEEL_UP,
+  FL_MOUSE_WHEEL_DOWN
+} fl_mouse;
 
 typedef struct fl_key {
   fl_key_code code;

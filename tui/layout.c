@@ -6,7 +6,7 @@ static int max(int a, int b) { return a > b ? a : b; }
 
 static fl_rect cut_top(fl_rect *body, int rows) {
   rows = min(rows, body->h);
-  fl_rect r = {body->x, body->y, body->w, rows};
+  fl_rect r = { body->x, body->y, body->w, rows };
   body->y += rows;
   body->h -= rows;
   return r;
@@ -15,13 +15,13 @@ static fl_rect cut_top(fl_rect *body, int rows) {
 static fl_rect cut_bottom(fl_rect *body, int rows) {
   rows = min(rows, body->h);
   body->h -= rows;
-  return (fl_rect){body->x, body->y + body->h, body->w, rows};
+  return (fl_rect){ body->x, body->y + body->h, body->w, rows };
 }
 
 static fl_rect cut_right(fl_rect *body, int cols) {
   cols = min(cols, body->w);
   body->w -= cols;
-  return (fl_rect){body->x + body->w, body->y, cols, body->h};
+  return (fl_rect){ body->x + body->w, body->y, cols, body->h };
 }
 
 static void fleet(fl_rect *pane, fl_rect *body, fl_wish wish) {
@@ -68,21 +68,21 @@ static void cost(fl_rect *pane, fl_rect *body) {
 }
 
 void fl_layout_make(fl_layout *out, fl_view_id view, int w, int h, fl_wish wish) {
-  *out = (fl_layout){.too_small = w < FL_MIN_W || h < FL_MIN_H};
+  *out = (fl_layout){ .too_small = w < FL_MIN_W || h < FL_MIN_H };
   if (out->too_small) return;
-  fl_rect body = {0, 0, w, h}, *pane = out->pane;
+  fl_rect body = { 0, 0, w, h }, *pane = out->pane;
   pane[FL_PANE_HEADER] = cut_top(&body, 1);
   pane[FL_PANE_TABS] = cut_top(&body, 1);
   pane[FL_PANE_KEYS] = cut_bottom(&body, 1);
   pane[FL_PANE_STATUS] = cut_bottom(&body, 1);
   switch (view) {
-    case FL_VIEW_FLEET: fleet(pane, &body, wish); break;
-    case FL_VIEW_LOSS: loss(pane, &body); break;
-    case FL_VIEW_RETRIEVAL: retrieval(pane, &body); break;
-    case FL_VIEW_CHAT: chat(pane, &body, wish); break;
-    case FL_VIEW_STUDY: study(pane, &body); break;
-    case FL_VIEW_COST: cost(pane, &body); break;
-    case FL_VIEWS: break;
+  case FL_VIEW_FLEET: fleet(pane, &body, wish); break;
+  case FL_VIEW_LOSS: loss(pane, &body); break;
+  case FL_VIEW_RETRIEVAL: retrieval(pane, &body); break;
+  case FL_VIEW_CHAT: chat(pane, &body, wish); break;
+  case FL_VIEW_STUDY: study(pane, &body); break;
+  case FL_VIEW_COST: cost(pane, &body); break;
+  case FL_VIEWS: break;
   }
   pane[FL_PANE_MAIN] = body;
 }

@@ -33,8 +33,8 @@ typedef enum fl_pane {
 enum { FL_MIN_W = 60, FL_MIN_H = 15 };
 
 typedef struct fl_layout {
-  bool too_small;          /* then no pane is set; a sentence says so */
-  fl_rect pane[FL_PANES];  /* w == 0: not there */
+  bool too_small;         /* then no pane is set; a sentence says so */
+  fl_rect pane[FL_PANES]; /* w == 0: not there */
 } fl_layout;
 
 typedef struct fl_wish {

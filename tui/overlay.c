@@ -8,26 +8,27 @@
 /* --- help ------------------------------------------------------------------------------------ */
 
 static const char *const common_help[][2] = {
-    {"1-6, Tab", "switch the view"},
-    {"? F1", "this help"},
-    {"q F10", "leave; training goes on without this screen"},
-    {"/ F3, n N", "search a document by name; next, previous"},
-    {"\\ F4", "show only documents whose name contains a text"},
-    {"p F5", "pause training, and go on"},
-    {"t", "one round while paused"},
-    {"S F8", "save now"},
-    {"X", "stop after this round (asks first)"},
-    {"F9", "all of these, and the budget, the learning rate, the rounds"},
-    {":", "a command: lr 0.001, budget 6, rounds 40, mark, text, svg, quit"},
-    {"e E", "write this view to a file as text, as SVG"},
-    {"Space", "play a run back from where it stands, and halt"},
-    {", .", "one round back, one on"},
-    {"< >", "a twentieth of the run back, on"},
-    {"[ ]", "playback slower, faster"},
-    {"f", "follow: back to the newest"},
-    {"r", "the next fleet, where several are watched"},
-    {"F2", "settings: colours, ASCII, mouse"},
-    {NULL, NULL}};
+  { "1-6, Tab", "switch the view" },
+  { "? F1", "this help" },
+  { "q F10", "leave; training goes on without this screen" },
+  { "/ F3, n N", "search a document by name; next, previous" },
+  { "\\ F4", "show only documents whose name contains a text" },
+  { "p F5", "pause training, and go on" },
+  { "t", "one round while paused" },
+  { "S F8", "save now" },
+  { "X", "stop after this round (asks first)" },
+  { "F9", "all of these, and the budget, the learning rate, the rounds" },
+  { ":", "a command: lr 0.001, budget 6, rounds 40, mark, text, svg, quit" },
+  { "e E", "write this view to a file as text, as SVG" },
+  { "Space", "play a run back from where it stands, and halt" },
+  { ", .", "one round back, one on" },
+  { "< >", "a twentieth of the run back, on" },
+  { "[ ]", "playback slower, faster" },
+  { "f", "follow: back to the newest" },
+  { "r", "the next fleet, where several are watched" },
+  { "F2", "settings: colours, ASCII, mouse" },
+  { NULL, NULL }
+};
 
 static size_t help_rows(const char *const (*h)[2]) {
   size_t n = 0;
@@ -50,7 +51,7 @@ static int help_section(fl_canvas *c, fl_rect r, int y, const char *title,
 static fl_rect box(fl_canvas *c, int w, int h, const char *title) {
   if (w > c->w - 2) w = c->w - 2;
   if (h > c->h - 2) h = c->h - 2;
-  fl_rect r = {(c->w - w) / 2, (c->h - h) / 2, w, h};
+  fl_rect r = { (c->w - w) / 2, (c->h - h) / 2, w, h };
   fl_fill(c, r, ST_TEXT, ' ');
   fl_rect inside = fl_frame(c, r, title);
   fl_canvas_clip(c, inside);
@@ -79,27 +80,27 @@ typedef struct item {
 } item;
 
 static const item menu[] = {
-    {"Pause training", "p", "pause", NULL},
-    {"Go on", "p", "resume", NULL},
-    {"One round", "t", "step", NULL},
-    {"Save now", "S", "save", NULL},
-    {"Stop after this round", "X", "stop", NULL},
-    {"Set the budget of documents in memory...", ":budget", NULL, "budget "},
-    {"Set the learning rate...", ":lr", NULL, "lr "},
-    {"Set the number of rounds...", ":rounds", NULL, "rounds "},
-    {"Mark the selected document", ":mark", NULL, "mark on"},
-    {"Write this view as text", "e", NULL, "text"},
-    {"Write this view as SVG", "E", NULL, "svg"},
+  { "Pause training", "p", "pause", NULL },
+  { "Go on", "p", "resume", NULL },
+  { "One round", "t", "step", NULL },
+  { "Save now", "S", "save", NULL },
+  { "Stop after this round", "X", "stop", NULL },
+  { "Set the budget of documents in memory...", ":budget", NULL, "budget " },
+  { "Set the learning rate...", ":lr", NULL, "lr " },
+  { "Set the number of rounds...", ":rounds", NULL, "rounds " },
+  { "Mark the selected document", ":mark", NULL, "mark on" },
+  { "Write this view as text", "e", NULL, "text" },
+  { "Write this view as SVG", "E", NULL, "svg" },
 };
 enum { MENU = sizeof menu / sizeof *menu };
 
 static void draw_menu(fl_app *a, fl_canvas *c) {
-  fl_rect r = box(c, 58, MENU + 2, fl_action_live(a) ? "Control"
-                                                     : "Control - nothing runs on this fleet now");
+  fl_rect r = box(c, 58, MENU + 2,
+                  fl_action_live(a) ? "Control" : "Control - nothing runs on this fleet now");
   for (size_t i = 0; i < MENU; i++) {
     fl_style st = i == a->overlay_row ? ST_SELECT : ST_TEXT;
     int y = r.y + (int)i;
-    if (st == ST_SELECT) fl_fill(c, (fl_rect){r.x, y, r.w, 1}, st, ' ');
+    if (st == ST_SELECT) fl_fill(c, (fl_rect){ r.x, y, r.w, 1 }, st, ' ');
     fl_put_fit(c, r.x + 1, y, r.w - 11, st, menu[i].label, strlen(menu[i].label));
     fl_put_right(c, r.x + r.w - 1, y, st == ST_SELECT ? st : ST_DIM, menu[i].key);
   }
@@ -126,18 +127,18 @@ enum { SETUP_COLOR, SETUP_ASCII, SETUP_MOUSE, SETUP_LOG, SETUP_HELD, SETUP_ROWS 
 static const char *onoff(bool b) { return b ? "on" : "off"; }
 
 static void draw_setup(fl_app *a, fl_canvas *c) {
-  static const char *const colors[] = {"as the terminal can", "none", "8", "16", "256"};
+  static const char *const colors[] = { "as the terminal can", "none", "8", "16", "256" };
   const fl_settings *s = &a->settings;
-  const char *rows[SETUP_ROWS][2] = {{"Colours", colors[s->color]},
-                                     {"ASCII drawing", onoff(s->ascii)},
-                                     {"Mouse (from the next start)", onoff(s->mouse)},
-                                     {"Loss on a log scale", onoff(s->log_scale)},
-                                     {"Held-out curves", onoff(s->held_out)}};
+  const char *rows[SETUP_ROWS][2] = { { "Colours", colors[s->color] },
+                                      { "ASCII drawing", onoff(s->ascii) },
+                                      { "Mouse (from the next start)", onoff(s->mouse) },
+                                      { "Loss on a log scale", onoff(s->log_scale) },
+                                      { "Held-out curves", onoff(s->held_out) } };
   fl_rect r = box(c, 58, SETUP_ROWS + 3, "Settings - Enter changes, Esc closes");
   for (size_t i = 0; i < SETUP_ROWS; i++) {
     fl_style st = i == a->overlay_row ? ST_SELECT : ST_TEXT;
     int y = r.y + (int)i;
-    if (st == ST_SELECT) fl_fill(c, (fl_rect){r.x, y, r.w, 1}, st, ' ');
+    if (st == ST_SELECT) fl_fill(c, (fl_rect){ r.x, y, r.w, 1 }, st, ' ');
     fl_put(c, r.x + 1, y, st, rows[i][0]);
     fl_put_right(c, r.x + r.w - 1, y, st, rows[i][1]);
   }
@@ -148,12 +149,12 @@ static void setup_change(fl_app *a, size_t row) {
   fl_settings *s = &a->settings;
   a->settings_changed = true;
   switch (row) {
-    case SETUP_COLOR: s->color = (s->color + 1) % 5; break;
-    case SETUP_ASCII: s->ascii = !s->ascii; break;
-    case SETUP_MOUSE: s->mouse = !s->mouse; break;
-    case SETUP_LOG: s->log_scale = !s->log_scale; break;
-    case SETUP_HELD: s->held_out = !s->held_out; break;
-    default: break;
+  case SETUP_COLOR: s->color = (s->color + 1) % 5; break;
+  case SETUP_ASCII: s->ascii = !s->ascii; break;
+  case SETUP_MOUSE: s->mouse = !s->mouse; break;
+  case SETUP_LOG: s->log_scale = !s->log_scale; break;
+  case SETUP_HELD: s->held_out = !s->held_out; break;
+  default: break;
   }
 }
 
@@ -170,13 +171,13 @@ static void draw_stop(fl_canvas *c) {
 
 void fl_overlay_draw(fl_app *a, fl_canvas *c) {
   switch (a->overlay) {
-    case FL_OVER_NONE: return;
-    case FL_OVER_HELP: draw_help(a, c); break;
-    case FL_OVER_MENU: draw_menu(a, c); break;
-    case FL_OVER_SETUP: draw_setup(a, c); break;
-    case FL_OVER_STOP: draw_stop(c); break;
+  case FL_OVER_NONE: return;
+  case FL_OVER_HELP: draw_help(a, c); break;
+  case FL_OVER_MENU: draw_menu(a, c); break;
+  case FL_OVER_SETUP: draw_setup(a, c); break;
+  case FL_OVER_STOP: draw_stop(c); break;
   }
-  fl_canvas_clip(c, (fl_rect){0, 0, c->w, c->h});
+  fl_canvas_clip(c, (fl_rect){ 0, 0, c->w, c->h });
 }
 
 static bool is_up(const fl_key *k) {
@@ -208,15 +209,15 @@ static void list_key(fl_app *a, const fl_key *k, size_t rows) {
 
 bool fl_overlay_key(fl_app *a, const fl_key *k) {
   switch (a->overlay) {
-    case FL_OVER_NONE: return false;
-    case FL_OVER_HELP: help_key(a, k); break;
-    case FL_OVER_MENU: list_key(a, k, MENU); break;
-    case FL_OVER_SETUP: list_key(a, k, SETUP_ROWS); break;
-    case FL_OVER_STOP:
-      a->overlay = FL_OVER_NONE;
-      if (fl_key_is(k, 'y') || fl_key_is(k, 'Y')) fl_action_send(a, "stop", NULL, NAN);
-      else fl_app_say(a, false, "training goes on");
-      break;
+  case FL_OVER_NONE: return false;
+  case FL_OVER_HELP: help_key(a, k); break;
+  case FL_OVER_MENU: list_key(a, k, MENU); break;
+  case FL_OVER_SETUP: list_key(a, k, SETUP_ROWS); break;
+  case FL_OVER_STOP:
+    a->overlay = FL_OVER_NONE;
+    if (fl_key_is(k, 'y') || fl_key_is(k, 'Y')) fl_action_send(a, "stop", NULL, NAN);
+    else fl_app_say(a, false, "training goes on");
+    break;
   }
   return true;
 }

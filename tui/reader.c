@@ -15,7 +15,7 @@ enum { BLOCK = 1 << 18 };
 #define OFFSET_MAX ((1ull << 38) - 1)
 
 int fl_reader_open(fl_reader *r, const char *path) {
-  *r = (fl_reader){0};
+  *r = (fl_reader){ 0 };
   r->path = fl_strdup(path);
   r->buf = fl_malloc(BLOCK);
   if (!r->path || !r->buf) {
@@ -36,7 +36,7 @@ void fl_reader_close(fl_reader *r) {
   close_files(r);
   fl_free(r->path);
   fl_free(r->buf);
-  *r = (fl_reader){0};
+  *r = (fl_reader){ 0 };
 }
 
 static void start_file(fl_reader *r) {
@@ -128,8 +128,9 @@ static int take_line(fl_reader *r, fl_store *store, const char *line, size_t len
     return FL_OK;
   }
   if (len == 0) return FL_OK;
-  fl_line_ref where = {.offset = at & OFFSET_MAX, .len = len & FL_LINE_MAX,
-                       .file = (r->n_files - 1) & (FL_FILES_MAX - 1)};
+  fl_line_ref where = { .offset = at & OFFSET_MAX,
+                        .len = len & FL_LINE_MAX,
+                        .file = (r->n_files - 1) & (FL_FILES_MAX - 1) };
   return fl_store_add(store, line, len, where);
 }
 

@@ -29,16 +29,16 @@ typedef struct fl_reader {
   char *buf; /* bytes read and not yet taken: the file's [offset, offset + len) */
   size_t len, cap;
   uint64_t offset;
-  uint64_t size;    /* of the followed file when last looked at */
-  bool skipping;    /* inside a line that is too long */
-  bool last_look;   /* the path names another file: once more, then that one */
+  uint64_t size;  /* of the followed file when last looked at */
+  bool skipping;  /* inside a line that is too long */
+  bool last_look; /* the path names another file: once more, then that one */
   size_t n_too_long;
 } fl_reader;
 
 typedef enum fl_reader_state {
-  FL_READER_IDLE,  /* everything there is was read */
-  FL_READER_MORE,  /* the time was up; there is more */
-  FL_READER_RESET  /* the file was cut short; the store must be emptied, then polled again */
+  FL_READER_IDLE, /* everything there is was read */
+  FL_READER_MORE, /* the time was up; there is more */
+  FL_READER_RESET /* the file was cut short; the store must be emptied, then polled again */
 } fl_reader_state;
 
 int fl_reader_open(fl_reader *r, const char *path); /* FL_OK or FL_ENOMEM; the file may be absent */

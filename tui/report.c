@@ -8,7 +8,7 @@
 #include "tui/headless.h"
 #include "tui/text.h"
 
-static const char *const residencies[] = {"disk", "memory", "training", "evicted"};
+static const char *const residencies[] = { "disk", "memory", "training", "evicted" };
 
 /* Many come from single precision; nine digits would show its noise. */
 static bool num(fl_json *o, const char *key, double v) {
@@ -20,7 +20,7 @@ static bool u32(fl_json *o, const char *key, uint32_t v) { return num(o, key, fl
 
 /* A pooled or named text with everything that is not printable taken out. */
 static bool text(fl_json *o, const char *key, const char *s, size_t n) {
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   fl_text_clean(&b, s, n, false);
   bool ok = !b.oom && fl_json_set_str(o, key, b.data ? b.data : "");
   fl_buf_release(&b);
@@ -37,10 +37,10 @@ static fl_json *document(const fl_feed *f, const fl_doc *d) {
             fl_json_set_str(o, "residency", residencies[d->residency]) &&
             fl_json_set_str(o, "state", fl_doc_states[d->state < 5 ? d->state : 0]) &&
             num(o, "loss", d->loss) && num(o, "held_out", d->alone) &&
-            num(o, "held_out_together", d->composed) &&
-            num(o, "held_out_teacher", d->teacher) && num(o, "coverage", fl_doc_coverage(d)) &&
-            u32(o, "last_round", d->last_round) && u32(o, "conversations", d->convs) &&
-            u32(o, "rejected", d->rejected) && fl_json_set_bool(o, "marked", d->marked);
+            num(o, "held_out_together", d->composed) && num(o, "held_out_teacher", d->teacher) &&
+            num(o, "coverage", fl_doc_coverage(d)) && u32(o, "last_round", d->last_round) &&
+            u32(o, "conversations", d->convs) && u32(o, "rejected", d->rejected) &&
+            fl_json_set_bool(o, "marked", d->marked);
   if (ok) return o;
   fl_json_free(o);
   return NULL;
@@ -132,9 +132,11 @@ static void cost_line(fl_buf *out, const fl_snapshot *s) {
   const struct {
     const char *name;
     double seconds;
-  } parts[] = {{"generate", s->cost.gen_s}, {"teacher", s->cost.teacher_s},
-               {"student", s->cost.student_s}, {"optimiser", s->cost.opt_s},
-               {"files", s->cost.io_s}};
+  } parts[] = { { "generate", s->cost.gen_s },
+                { "teacher", s->cost.teacher_s },
+                { "student", s->cost.student_s },
+                { "optimiser", s->cost.opt_s },
+                { "files", s->cost.io_s } };
   char a[FL_FMT], b[FL_FMT];
   if (s->cost.rounds == 0) return;
   fl_buf_puts(out, "time: ");

@@ -12,7 +12,7 @@ static void skip_space(fl_scan *s) {
 }
 
 bool fl_scan_begin(fl_scan *s, const char *line, size_t len) {
-  *s = (fl_scan){line, line + len, true};
+  *s = (fl_scan){ line, line + len, true };
   skip_space(s);
   if (s->p >= s->end || *s->p != '{') return false;
   s->p++;
@@ -20,7 +20,7 @@ bool fl_scan_begin(fl_scan *s, const char *line, size_t len) {
 }
 
 bool fl_scan_begin_array(fl_scan *s, fl_slice array) {
-  *s = (fl_scan){array.p, array.p + array.n, true};
+  *s = (fl_scan){ array.p, array.p + array.n, true };
   if (array.n < 2 || *s->p != '[') return false;
   s->p++;
   return true;
@@ -43,7 +43,7 @@ static bool scan_string(fl_scan *s, fl_slice *out) {
   if (s->p >= s->end || *s->p != '"') return false;
   const char *start = s->p + 1, *q = string_end(start, s->end);
   if (!q) return false;
-  *out = (fl_slice){start, (size_t)(q - start)};
+  *out = (fl_slice){ start, (size_t)(q - start) };
   s->p = q + 1;
   return true;
 }
@@ -63,7 +63,7 @@ static bool scan_nested(fl_scan *s, fl_slice *out) {
       depth++;
     } else if ((c == ']' || c == '}') && --depth == 0) {
       s->p++;
-      *out = (fl_slice){start, (size_t)(s->p - start)};
+      *out = (fl_slice){ start, (size_t)(s->p - start) };
       return true;
     }
     s->p++;
@@ -81,19 +81,19 @@ static bool scan_value(fl_scan *s, fl_member *out) {
   if (s->p >= s->end) return false;
   const char *start = s->p;
   switch (*s->p) {
-    case '"': out->type = 's'; return scan_string(s, &out->value);
-    case '[': out->type = 'a'; return scan_nested(s, &out->value);
-    case '{': out->type = 'o'; return scan_nested(s, &out->value);
-    case 't': out->type = 't'; return scan_word(s, "true", 4);
-    case 'f': out->type = 'f'; return scan_word(s, "false", 5);
-    case 'n': out->type = 'z'; return scan_word(s, "null", 4);
-    default: break;
+  case '"': out->type = 's'; return scan_string(s, &out->value);
+  case '[': out->type = 'a'; return scan_nested(s, &out->value);
+  case '{': out->type = 'o'; return scan_nested(s, &out->value);
+  case 't': out->type = 't'; return scan_word(s, "true", 4);
+  case 'f': out->type = 'f'; return scan_word(s, "false", 5);
+  case 'n': out->type = 'z'; return scan_word(s, "null", 4);
+  default: break;
   }
   while (s->p < s->end && ((*s->p >= '0' && *s->p <= '9') || *s->p == '-' || *s->p == '+' ||
                            *s->p == '.' || *s->p == 'e' || *s->p == 'E'))
     s->p++;
   out->type = 'n';
-  out->value = (fl_slice){start, (size_t)(s->p - start)};
+  out->value = (fl_slice){ start, (size_t)(s->p - start) };
   return s->p > start;
 }
 
@@ -131,7 +131,7 @@ int fl_scan_next(fl_scan *s, fl_member *out) {
 int fl_scan_element(fl_scan *s, fl_member *out) {
   int more = separator(s, ']');
   if (more <= 0) return more;
-  out->key = (fl_slice){NULL, 0};
+  out->key = (fl_slice){ NULL, 0 };
   return scan_value(s, out) ? 1 : -1;
 }
 
@@ -149,9 +149,9 @@ static bool number_slow(double *out, fl_slice v) {
 }
 
 bool fl_scan_number(double *out, fl_slice v) {
-  static const double ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  static const double ten[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
   const char *p = v.p, *end = v.p + v.n;
   bool negative = p < end && *p == '-';
   if (negative) p++;
@@ -206,10 +206,10 @@ static bool hex4(uint32_t *out, const char *p, const char *end) {
   if (end - p < 4) return false;
   for (int i = 0; i < 4; i++) {
     char c = p[i];
-    uint32_t d = is_digit(c)                ? (uint32_t)(c - '0')
-                 : (c >= 'a' && c <= 'f')   ? (uint32_t)(c - 'a' + 10)
-                 : (c >= 'A' && c <= 'F')   ? (uint32_t)(c - 'A' + 10)
-                                            : 16u;
+    uint32_t d = is_digit(c)              ? (uint32_t)(c - '0')
+                 : (c >= 'a' && c <= 'f') ? (uint32_t)(c - 'a' + 10)
+                 : (c >= 'A' && c <= 'F') ? (uint32_t)(c - 'A' + 10)
+                                          : 16u;
     if (d > 15) return false;
     v = v * 16 + d;
   }
@@ -245,13 +245,13 @@ void fl_scan_unescape(fl_buf *out, fl_slice v, size_t max) {
     p += 2;
     uint32_t cp = 0xFFFD;
     switch (c) {
-      case 'n': cp = '\n'; break;
-      case 't': cp = '\t'; break;
-      case 'r': cp = '\r'; break;
-      case 'b': cp = '\b'; break;
-      case 'f': cp = '\f'; break;
-      case 'u': p += unicode_escape(&cp, p, end); break;
-      default: cp = (unsigned char)c; break;
+    case 'n': cp = '\n'; break;
+    case 't': cp = '\t'; break;
+    case 'r': cp = '\r'; break;
+    case 'b': cp = '\b'; break;
+    case 'f': cp = '\f'; break;
+    case 'u': p += unicode_escape(&cp, p, end); break;
+    default: cp = (unsigned char)c; break;
     }
     char utf8[4];
     size_t n = fl_utf8_encode(utf8, cp);

@@ -30,7 +30,7 @@ static int reserve(void **p, size_t *cap, size_t need, size_t size) {
 }
 
 static void add(fl_bucket *b, fl_point p, size_t n_before) {
-  if (n_before == 0) *b = (fl_bucket){p.x, p.y, p.y, 0};
+  if (n_before == 0) *b = (fl_bucket){ p.x, p.y, p.y, 0 };
   if (p.y < b->min) b->min = p.y;
   if (p.y > b->max) b->max = p.y;
   b->mean += (p.y - b->mean) / (float)(n_before + 1);
@@ -51,7 +51,7 @@ int fl_series_push(fl_series *s, uint32_t x, double y) {
     if (reserve(&b, &s->level[l].cap, need, sizeof(fl_bucket)) != FL_OK) return FL_ENOMEM;
     s->level[l].bucket = b;
   }
-  fl_point p = {x, (float)y};
+  fl_point p = { x, (float)y };
   for (int l = 0; l < FL_SERIES_LEVELS; l++) {
     size_t span = span_of(l);
     add(&s->level[l].bucket[s->n / span], p, s->n % span);
@@ -75,7 +75,7 @@ static size_t count_to(const fl_series *s, double last) {
 static fl_bucket item(const fl_series *s, int level, size_t i) {
   if (level >= 0) return s->level[level].bucket[i];
   fl_point p = s->point[i];
-  return (fl_bucket){p.x, p.y, p.y, p.y};
+  return (fl_bucket){ p.x, p.y, p.y, p.y };
 }
 
 /* Sums up the last bucket of a level anew from the level below. */
@@ -86,7 +86,7 @@ static void rebuild_last(fl_series *s, int level) {
   for (size_t at = first; at < s->n; at += below) {
     fl_bucket part = item(s, level - 1, at / below);
     size_t n = s->n - at < below ? s->n - at : below;
-    if (done == 0) *b = (fl_bucket){part.x0, part.min, part.max, 0};
+    if (done == 0) *b = (fl_bucket){ part.x0, part.min, part.max, 0 };
     if (part.min < b->min) b->min = part.min;
     if (part.max > b->max) b->max = part.max;
     done += n;
@@ -107,14 +107,13 @@ void fl_series_reset(fl_series *s) { s->n = 0; }
 void fl_series_release(fl_series *s) {
   fl_free(s->point);
   for (int l = 0; l < FL_SERIES_LEVELS; l++) fl_free(s->level[l].bucket);
-  *s = (fl_series){0};
+  *s = (fl_series){ 0 };
 }
 
 double fl_series_at(const fl_series *s, uint32_t at) {
   size_t n = count_to(s, at);
   return n ? (double)s->point[n - 1].y : NAN;
 }
-
 
 static size_t items_of(const fl_series *s, int level) {
   return level < 0 ? s->n : buckets_of(s, level);
@@ -134,7 +133,7 @@ static void ema_add(ema *e, double y, size_t n) {
 }
 
 static void column_add(fl_column *c, const fl_bucket *b, size_t n) {
-  if (c->n == 0) *c = (fl_column){b->min, b->max, 0, c->smooth, 0};
+  if (c->n == 0) *c = (fl_column){ b->min, b->max, 0, c->smooth, 0 };
   if (b->min < c->min) c->min = b->min;
   if (b->max > c->max) c->max = b->max;
   c->n += n;
@@ -143,7 +142,7 @@ static void column_add(fl_column *c, const fl_bucket *b, size_t n) {
 
 void fl_series_columns(const fl_series *s, double x0, double x1, double half_life, fl_column *col,
                        size_t n_cols) {
-  for (size_t i = 0; i < n_cols; i++) col[i] = (fl_column){NAN, NAN, NAN, NAN, 0};
+  for (size_t i = 0; i < n_cols; i++) col[i] = (fl_column){ NAN, NAN, NAN, NAN, 0 };
   if (n_cols == 0 || s->n == 0 || !(x1 > x0)) return;
   size_t first = count_to(s, x0 - 1), end = count_to(s, x1 - 1);
   size_t lead = half_life > 0 ? (size_t)fmin(10 * half_life, (double)first) : 0;
@@ -151,7 +150,7 @@ void fl_series_columns(const fl_series *s, double x0, double x1, double half_lif
   int level = -1;
   while (level + 1 < FL_SERIES_LEVELS && (end - first) / span_of(level + 1) >= 4 * n_cols) level++;
   size_t span = span_of(level);
-  ema e = {.keep = half_life > 0 ? exp2(-1 / half_life) : 0};
+  ema e = { .keep = half_life > 0 ? exp2(-1 / half_life) : 0 };
   for (size_t i = (first - lead) / span; i < items_of(s, level) && i * span < end; i++) {
     fl_bucket b = item(s, level, i);
     size_t n = (i + 1) * span <= s->n ? span : s->n - i * span;

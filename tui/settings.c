@@ -17,21 +17,21 @@ typedef struct setting {
 } setting;
 
 static const setting table[] = {
-    {"view", offsetof(fl_settings, view), false, 5},
-    {"sort", offsetof(fl_settings, sort), false, 8},
-    {"sort-down", offsetof(fl_settings, sort_down), true, 1},
-    {"smoothing", offsetof(fl_settings, smoothing), false, 1000},
-    {"log-scale", offsetof(fl_settings, log_scale), true, 1},
-    {"held-out", offsetof(fl_settings, held_out), true, 1},
-    {"curves", offsetof(fl_settings, curves), false, 3},
-    {"ascii", offsetof(fl_settings, ascii), true, 1},
-    {"color", offsetof(fl_settings, color), false, 4},
-    {"mouse", offsetof(fl_settings, mouse), true, 1},
+  { "view", offsetof(fl_settings, view), false, 5 },
+  { "sort", offsetof(fl_settings, sort), false, 8 },
+  { "sort-down", offsetof(fl_settings, sort_down), true, 1 },
+  { "smoothing", offsetof(fl_settings, smoothing), false, 1000 },
+  { "log-scale", offsetof(fl_settings, log_scale), true, 1 },
+  { "held-out", offsetof(fl_settings, held_out), true, 1 },
+  { "curves", offsetof(fl_settings, curves), false, 3 },
+  { "ascii", offsetof(fl_settings, ascii), true, 1 },
+  { "color", offsetof(fl_settings, color), false, 4 },
+  { "mouse", offsetof(fl_settings, mouse), true, 1 },
 };
 enum { SETTINGS = sizeof table / sizeof *table, FILE_MAX = 64 << 10 };
 
 void fl_settings_default(fl_settings *s) {
-  *s = (fl_settings){.smoothing = 20, .held_out = true, .mouse = true};
+  *s = (fl_settings){ .smoothing = 20, .held_out = true, .mouse = true };
 }
 
 /* The folder; NULL where no home is known. */
@@ -57,7 +57,7 @@ static void take(fl_settings *s, const char *name, const char *value) {
 void fl_settings_load(fl_settings *s) {
   char *dir = settings_dir();
   char *path = dir ? fl_fs_join(dir, "watch.conf") : NULL;
-  fl_buf text = {0};
+  fl_buf text = { 0 };
   if (path && fl_fs_read(&text, path, FILE_MAX, NULL) == FL_OK && text.data) {
     char *state = NULL;
     char *line = strtok_r(text.data, "\n", &state);
@@ -76,7 +76,7 @@ void fl_settings_load(fl_settings *s) {
 int fl_settings_save(const fl_settings *s, fl_err *err) {
   char *dir = settings_dir();
   char *path = dir ? fl_fs_join(dir, "watch.conf") : NULL;
-  fl_buf text = {0};
+  fl_buf text = { 0 };
   fl_buf_puts(&text, "# settings of flotilla watch; written by the program\n");
   for (size_t i = 0; i < SETTINGS; i++) {
     const void *p = (const char *)s + table[i].at;

@@ -10,14 +10,14 @@
 #include "tui/tui.h"
 
 typedef struct fl_settings {
-  int view;      /* fl_view_id */
-  int sort;      /* column of the fleet table */
+  int view; /* fl_view_id */
+  int sort; /* column of the fleet table */
   bool sort_down;
   int smoothing; /* half-life in rounds: 0, 5, 20, 100, 500 */
   bool log_scale, held_out;
-  int curves;    /* what the loss view shows */
+  int curves; /* what the loss view shows */
   bool ascii;
-  int color;     /* fl_tui_color */
+  int color; /* fl_tui_color */
   bool mouse;
 } fl_settings;
 

@@ -8,14 +8,37 @@
 #include "tui/snapshot_doc.h"
 
 void fl_snapshot_init(fl_snapshot *s) {
-  *s = (fl_snapshot){.t = NAN, .t0 = NAN, .run_at = FL_NONE, .run_t = NAN, .round = FL_NONE,
-                     .rounds = FL_NONE, .budget = FL_NONE, .target = FL_NONE, .loss = NAN,
-                     .loss_mean = NAN, .lr = NAN, .grad_norm = NAN, .round_s = NAN, .rss = NAN,
-                     .peak_rss = NAN, .resident_bytes = NAN, .tok_s = NAN, .gen_tok_s = NAN,
-                     .round_at = FL_NONE, .saved_round = FL_NONE, .generation = FL_NONE,
-                     .saved_t = NAN, .saved_bytes = NAN, .save_s = NAN, .chunks = FL_NONE,
-                     .dim = FL_NONE, .last_rotate = FL_NONE, .last_error = FL_NONE,
-                     .request_s = NAN, .ttft_s = NAN, .queue_s = NAN};
+  *s = (fl_snapshot){ .t = NAN,
+                      .t0 = NAN,
+                      .run_at = FL_NONE,
+                      .run_t = NAN,
+                      .round = FL_NONE,
+                      .rounds = FL_NONE,
+                      .budget = FL_NONE,
+                      .target = FL_NONE,
+                      .loss = NAN,
+                      .loss_mean = NAN,
+                      .lr = NAN,
+                      .grad_norm = NAN,
+                      .round_s = NAN,
+                      .rss = NAN,
+                      .peak_rss = NAN,
+                      .resident_bytes = NAN,
+                      .tok_s = NAN,
+                      .gen_tok_s = NAN,
+                      .round_at = FL_NONE,
+                      .saved_round = FL_NONE,
+                      .generation = FL_NONE,
+                      .saved_t = NAN,
+                      .saved_bytes = NAN,
+                      .save_s = NAN,
+                      .chunks = FL_NONE,
+                      .dim = FL_NONE,
+                      .last_rotate = FL_NONE,
+                      .last_error = FL_NONE,
+                      .request_s = NAN,
+                      .ttft_s = NAN,
+                      .queue_s = NAN };
 }
 
 void fl_snapshot_release(fl_snapshot *s) {
@@ -145,11 +168,17 @@ static void add_known(double *sum, double v) {
 }
 
 static void add_cost(fl_snapshot *s, const fl_rec_round *r) {
-  fl_cost c = {.seconds = (double)r->seconds, .gen_s = (double)r->gen_s,
-               .teacher_s = (double)r->teacher_s, .student_s = (double)r->student_s,
-               .opt_s = (double)r->opt_s, .io_s = (double)r->io_s,
-               .gen_tokens = fl_known(r->gen_tokens), .tokens = fl_known(r->tokens), .rounds = 1,
-               .gflop = (double)r->gflop, .gbyte = (double)r->gbyte};
+  fl_cost c = { .seconds = (double)r->seconds,
+                .gen_s = (double)r->gen_s,
+                .teacher_s = (double)r->teacher_s,
+                .student_s = (double)r->student_s,
+                .opt_s = (double)r->opt_s,
+                .io_s = (double)r->io_s,
+                .gen_tokens = fl_known(r->gen_tokens),
+                .tokens = fl_known(r->tokens),
+                .rounds = 1,
+                .gflop = (double)r->gflop,
+                .gbyte = (double)r->gbyte };
   s->last = c;
   fl_cost *sum = &s->cost;
   add_known(&sum->seconds, c.seconds);
@@ -217,7 +246,7 @@ static int on_rotate(fl_snapshot *s, const fl_store *st, const fl_rec_rotate *r,
   int rc = FL_OK;
   s->n_rotations++;
   s->last_rotate = at;
-  s->resident = (fl_ref){0, 0};
+  s->resident = (fl_ref){ 0, 0 };
   for (size_t i = 0; i < s->n_docs; i++)
     if (s->doc[i].residency == FL_EVICTED) s->doc[i].residency = FL_ON_DISK;
   const uint32_t *id = fl_store_numbers(st, r->out);
@@ -308,20 +337,20 @@ static uint32_t whole(float v) { return v < 4294967296.0f ? (uint32_t)v : FL_NON
 static int on_control(fl_snapshot *s, const fl_rec_control *r) {
   s->n_controls++;
   switch (r->cmd) {
-    case 1: s->paused = true; break;
-    case 2: s->paused = false; break;
-    case 6:
-      if (!(r->value >= 0)) break;
-      if (r->key == 1) s->lr = (double)r->value;
-      else if (r->key == 2) s->budget = whole(r->value);
-      else if (r->key == 3) s->rounds = whole(r->value);
-      break;
-    case 7: {
-      fl_doc *d = fl_snapshot_doc(s, r->doc);
-      if (d) d->marked = r->value > 0;
-      break;
-    }
-    default: break;
+  case 1: s->paused = true; break;
+  case 2: s->paused = false; break;
+  case 6:
+    if (!(r->value >= 0)) break;
+    if (r->key == 1) s->lr = (double)r->value;
+    else if (r->key == 2) s->budget = whole(r->value);
+    else if (r->key == 3) s->rounds = whole(r->value);
+    break;
+  case 7: {
+    fl_doc *d = fl_snapshot_doc(s, r->doc);
+    if (d) d->marked = r->value > 0;
+    break;
+  }
+  default: break;
   }
   return FL_OK;
 }
@@ -340,28 +369,28 @@ static int apply(fl_snapshot *s, const fl_store *st, size_t event) {
   s->t = fl_store_t(st, event);
   if (isnan(s->t0)) s->t0 = s->t;
   switch ((fl_kind)tick.kind) {
-    case FL_EV_RUN: return on_run(s, st, r, tick.at);
-    case FL_EV_DOC: return on_doc(s, r);
-    case FL_EV_STUDY: return on_study(s, r, tick.at);
-    case FL_EV_ROUND: return on_round(s, st, r, tick.at);
-    case FL_EV_ROTATE: return on_rotate(s, st, r, tick.at);
-    case FL_EV_HELDOUT: return on_heldout(s, r);
-    case FL_EV_COVERAGE: return on_coverage(s, st, r);
-    case FL_EV_SAVE: on_save(s, r); break;
-    case FL_EV_INDEX:
-      s->chunks = ((const fl_rec_index *)r)->chunks;
-      s->dim = ((const fl_rec_index *)r)->dim;
-      break;
-    case FL_EV_RETRIEVE: s->n_retrieves++; break;
-    case FL_EV_ANSWER: s->n_answers++; break;
-    case FL_EV_REQUEST: on_request(s, r); break;
-    case FL_EV_CONTROL: return on_control(s, r);
-    case FL_EV_ERROR:
-      s->n_errors++;
-      s->last_error = tick.at;
-      break;
-    case FL_EV_END: on_end(s, r); break;
-    case FL_EV_KINDS: break;
+  case FL_EV_RUN: return on_run(s, st, r, tick.at);
+  case FL_EV_DOC: return on_doc(s, r);
+  case FL_EV_STUDY: return on_study(s, r, tick.at);
+  case FL_EV_ROUND: return on_round(s, st, r, tick.at);
+  case FL_EV_ROTATE: return on_rotate(s, st, r, tick.at);
+  case FL_EV_HELDOUT: return on_heldout(s, r);
+  case FL_EV_COVERAGE: return on_coverage(s, st, r);
+  case FL_EV_SAVE: on_save(s, r); break;
+  case FL_EV_INDEX:
+    s->chunks = ((const fl_rec_index *)r)->chunks;
+    s->dim = ((const fl_rec_index *)r)->dim;
+    break;
+  case FL_EV_RETRIEVE: s->n_retrieves++; break;
+  case FL_EV_ANSWER: s->n_answers++; break;
+  case FL_EV_REQUEST: on_request(s, r); break;
+  case FL_EV_CONTROL: return on_control(s, r);
+  case FL_EV_ERROR:
+    s->n_errors++;
+    s->last_error = tick.at;
+    break;
+  case FL_EV_END: on_end(s, r); break;
+  case FL_EV_KINDS: break;
   }
   return FL_OK;
 }

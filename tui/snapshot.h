@@ -34,24 +34,24 @@ typedef struct fl_curves {
 
 typedef struct fl_doc {
   uint32_t id;
-  fl_ref name;             /* in the store */
-  uint32_t tokens, rows;   /* FL_NONE: unknown */
-  uint32_t steps;          /* optimizer steps so far */
-  uint32_t state;          /* fl_doc_states */
+  fl_ref name;           /* in the store */
+  uint32_t tokens, rows; /* FL_NONE: unknown */
+  uint32_t steps;        /* optimizer steps so far */
+  uint32_t state;        /* fl_doc_states */
   fl_residency residency;
-  double loss;             /* last round that had it as target, nats per token */
-  double alone, composed;  /* held out, nats per token */
-  double teacher;          /* the teacher's own there */
-  uint32_t held_round;     /* when they were measured; FL_NONE: never */
-  uint32_t last_round;     /* as target; FL_NONE: never */
+  double loss;            /* last round that had it as target, nats per token */
+  double alone, composed; /* held out, nats per token */
+  double teacher;         /* the teacher's own there */
+  uint32_t held_round;    /* when they were measured; FL_NONE: never */
+  uint32_t last_round;    /* as target; FL_NONE: never */
   double last_t;
-  uint32_t rounds;         /* as target */
+  uint32_t rounds; /* as target */
   uint32_t convs, rejected;
   bool marked;
-  uint32_t last_study;     /* record, FL_NONE: none */
-  fl_span *span;           /* sorted, disjoint */
+  uint32_t last_study; /* record, FL_NONE: none */
+  fl_span *span;       /* sorted, disjoint */
   size_t n_spans, cap_spans;
-  uint16_t heat[FL_HEAT];  /* conversations by place in the document */
+  uint16_t heat[FL_HEAT]; /* conversations by place in the document */
   fl_curves curves;
 } fl_doc;
 
@@ -78,32 +78,32 @@ typedef struct fl_mean {
 } fl_mean;
 
 typedef struct fl_snapshot {
-  size_t applied;            /* events folded */
-  double t, t0;              /* of the last and the first event; NaN: none */
+  size_t applied; /* events folded */
+  double t, t0;   /* of the last and the first event; NaN: none */
   fl_doc *doc;
   size_t n_docs, cap_docs;
-  uint32_t *doc_hash;        /* open addressing, place + 1; 0: empty */
+  uint32_t *doc_hash; /* open addressing, place + 1; 0: empty */
   size_t hash_size;
 
   fl_run_state state;
   bool is_server, paused;
-  const fl_rec_run *run;     /* of the store; refreshed by fl_snapshot_fold */
-  uint32_t run_at;           /* its record, FL_NONE: none */
-  double run_t;              /* when the run began */
-  uint32_t round;            /* last one done; FL_NONE */
-  uint32_t rounds, budget;   /* targets; FL_NONE: unknown */
-  fl_ref resident;           /* as the last round told, in the store's numbers */
+  const fl_rec_run *run;   /* of the store; refreshed by fl_snapshot_fold */
+  uint32_t run_at;         /* its record, FL_NONE: none */
+  double run_t;            /* when the run began */
+  uint32_t round;          /* last one done; FL_NONE */
+  uint32_t rounds, budget; /* targets; FL_NONE: unknown */
+  fl_ref resident;         /* as the last round told, in the store's numbers */
   fl_mean mean_alone, mean_composed, mean_teacher;
-  uint32_t target;           /* document of the last round */
-  double loss, loss_mean;    /* last round; running mean over about 20 rounds */
+  uint32_t target;        /* document of the last round */
+  double loss, loss_mean; /* last round; running mean over about 20 rounds */
   double lr, grad_norm;
-  double round_s;            /* running mean of a round's seconds */
+  double round_s;                       /* running mean of a round's seconds */
   double rss, peak_rss, resident_bytes; /* bytes */
-  double tok_s, gen_tok_s;   /* of the last round, supervised and generated tokens a second */
-  fl_cost cost, last;        /* since the beginning; the last round alone */
-  fl_curves curves;          /* held out: the mean of what the documents last had */
+  double tok_s, gen_tok_s; /* of the last round, supervised and generated tokens a second */
+  fl_cost cost, last;      /* since the beginning; the last round alone */
+  fl_curves curves;        /* held out: the mean of what the documents last had */
   fl_thin rate, memory;
-  uint32_t round_at;         /* record of the last round, FL_NONE */
+  uint32_t round_at; /* record of the last round, FL_NONE */
 
   uint32_t saved_round, generation, save_reason;
   double saved_t, saved_bytes, save_s;
@@ -113,8 +113,8 @@ typedef struct fl_snapshot {
   size_t n_study, n_rejected, n_replayed;
   size_t by_kind[FL_KINDS_OF_STUDY], by_rejection[FL_REJECTIONS];
   size_t n_rotations, n_errors, n_controls;
-  uint32_t last_rotate;      /* record */
-  uint32_t last_error;       /* record */
+  uint32_t last_rotate; /* record */
+  uint32_t last_error;  /* record */
   size_t n_retrieves, n_answers;
   size_t n_requests, n_refused, n_failed;
   double prompt_tokens, cached_tokens, completion_tokens;

@@ -63,9 +63,18 @@ int fl_snapshot_need_doc(fl_snapshot *s, uint32_t id, fl_doc **out) {
   }
   if ((s->n_docs + 1) * 2 > s->hash_size && grow_hash(s) != FL_OK) return FL_ENOMEM;
   fl_doc *d = &s->doc[s->n_docs];
-  *d = (fl_doc){.id = id, .tokens = FL_NONE, .rows = FL_NONE, .steps = FL_NONE, .loss = NAN,
-                .alone = NAN, .composed = NAN, .teacher = NAN, .held_round = FL_NONE,
-                .last_round = FL_NONE, .last_t = NAN, .last_study = FL_NONE};
+  *d = (fl_doc){ .id = id,
+                 .tokens = FL_NONE,
+                 .rows = FL_NONE,
+                 .steps = FL_NONE,
+                 .loss = NAN,
+                 .alone = NAN,
+                 .composed = NAN,
+                 .teacher = NAN,
+                 .held_round = FL_NONE,
+                 .last_round = FL_NONE,
+                 .last_t = NAN,
+                 .last_study = FL_NONE };
   s->doc_hash[slot_of(s, id)] = (uint32_t)++s->n_docs;
   *out = d;
   return FL_OK;
@@ -96,7 +105,7 @@ int fl_doc_add_span(fl_doc *d, uint32_t first, uint32_t end) {
     memmove(d->span + lo + 1, d->span + hi, (d->n_spans - hi) * sizeof *d->span);
     d->n_spans -= hi - lo - 1;
   }
-  d->span[lo] = (fl_span){first, end};
+  d->span[lo] = (fl_span){ first, end };
   return FL_OK;
 }
 

@@ -8,28 +8,30 @@
 #include "tui/scan.h"
 
 enum {
-  POOL_MAX = 64 << 20,     /* bytes of names; a log that needs more loses the further ones */
+  POOL_MAX = 64 << 20, /* bytes of names; a log that needs more loses the further ones */
   NAME_MAX_BYTES = 4096,
-  ARRAY_MAX = 1 << 16,     /* elements read of one array */
+  ARRAY_MAX = 1 << 16, /* elements read of one array */
   STUDY_HASH = 1 << 16,
   STEPS_HASH = 1 << 12
 };
 
-const char *const fl_event_names[] = {"run", "doc", "study", "round", "rotate", "heldout",
-                                      "coverage", "save", "index", "retrieve", "answer", "request",
-                                      "control", "error", "end", NULL};
-const char *const fl_study_kinds[] = {"", "structuring", "summarisation", "question", "use-case",
-                                      "creative", "mechanism", "verbatim", NULL};
-const char *const fl_rejections[] = {"", "empty", "long", "repetitive", "cut", "other", NULL};
-const char *const fl_save_reasons[] = {"", "every", "rotate", "end", "signal", "request", "birth",
-                                       "index", NULL};
-const char *const fl_answer_arms[] = {"", "cartridge", "bare", "context", "text", NULL};
-const char *const fl_end_states[] = {"", "done", "signal", "error", NULL};
-const char *const fl_doc_states[] = {"", "new", "kept", "changed", "removed", NULL};
+const char *const fl_event_names[] = { "run",     "doc",      "study",    "round",
+                                       "rotate",  "heldout",  "coverage", "save",
+                                       "index",   "retrieve", "answer",   "request",
+                                       "control", "error",    "end",      NULL };
+const char *const fl_study_kinds[] = { "",          "structuring", "summarisation",
+                                       "question",  "use-case",    "creative",
+                                       "mechanism", "verbatim",    NULL };
+const char *const fl_rejections[] = { "", "empty", "long", "repetitive", "cut", "other", NULL };
+const char *const fl_save_reasons[] = { "",        "every", "rotate", "end", "signal",
+                                        "request", "birth", "index",  NULL };
+const char *const fl_answer_arms[] = { "", "cartridge", "bare", "context", "text", NULL };
+const char *const fl_end_states[] = { "", "done", "signal", "error", NULL };
+const char *const fl_doc_states[] = { "", "new", "kept", "changed", "removed", NULL };
 
-const char *const fl_control_cmds[] = {"", "pause", "resume", "step", "save", "stop", "set", "mark",
-                                       NULL};
-const char *const fl_control_keys[] = {"", "lr", "budget", "rounds", NULL};
+const char *const fl_control_cmds[] = { "",     "pause", "resume", "step", "save",
+                                        "stop", "set",   "mark",   NULL };
+const char *const fl_control_keys[] = { "", "lr", "budget", "rounds", NULL };
 
 typedef enum field_type {
   F_U32,
@@ -49,91 +51,138 @@ typedef struct field {
 } field;
 
 #define AT(kind, member) (uint16_t) offsetof(fl_rec_##kind, member)
-#define FIELD(kind, member, t) {#member, sizeof #member - 1, t, AT(kind, member), NULL}
-#define WORD(kind, member, w) {#member, sizeof #member - 1, F_WORD, AT(kind, member), w}
-#define END {NULL, 0, 0, 0, NULL}
+#define FIELD(kind, member, t)                                                                     \
+  { #member, sizeof #member - 1, t, AT(kind, member), NULL }
+#define WORD(kind, member, w)                                                                      \
+  { #member, sizeof #member - 1, F_WORD, AT(kind, member), w }
+#define END                                                                                        \
+  { NULL, 0, 0, 0, NULL }
 
-static const field run_fields[] = {
-    FIELD(run, cmd, F_STR), FIELD(run, version, F_STR), FIELD(run, pid, F_U32),
-    FIELD(run, resumed, F_BOOL), FIELD(run, continued, F_BOOL), FIELD(run, model_name, F_STR),
-    FIELD(run, threads, F_U32),
-    FIELD(run, isa, F_STR), FIELD(run, kernel, F_STR), FIELD(run, host, F_STR),
-    FIELD(run, cpus, F_U32), FIELD(run, mem_bytes, F_F32), FIELD(run, rounds, F_U32),
-    FIELD(run, round0, F_U32), FIELD(run, docs, F_U32), FIELD(run, budget, F_U32),
-    FIELD(run, peak_gflops, F_F32), FIELD(run, peak_gbs, F_F32), END};
+static const field run_fields[] = { FIELD(run, cmd, F_STR),
+                                    FIELD(run, version, F_STR),
+                                    FIELD(run, pid, F_U32),
+                                    FIELD(run, resumed, F_BOOL),
+                                    FIELD(run, continued, F_BOOL),
+                                    FIELD(run, model_name, F_STR),
+                                    FIELD(run, threads, F_U32),
+                                    FIELD(run, isa, F_STR),
+                                    FIELD(run, kernel, F_STR),
+                                    FIELD(run, host, F_STR),
+                                    FIELD(run, cpus, F_U32),
+                                    FIELD(run, mem_bytes, F_F32),
+                                    FIELD(run, rounds, F_U32),
+                                    FIELD(run, round0, F_U32),
+                                    FIELD(run, docs, F_U32),
+                                    FIELD(run, budget, F_U32),
+                                    FIELD(run, peak_gflops, F_F32),
+                                    FIELD(run, peak_gbs, F_F32),
+                                    END };
 static const field doc_fields[] = {
-    FIELD(doc, doc, F_U32), FIELD(doc, name, F_STR), FIELD(doc, tokens, F_U32),
-    FIELD(doc, rows, F_U32), FIELD(doc, steps, F_U32), FIELD(doc, resident, F_BOOL),
-    FIELD(doc, marked, F_BOOL),
-    WORD(doc, state, fl_doc_states), END};
+  FIELD(doc, doc, F_U32),     FIELD(doc, name, F_STR),         FIELD(doc, tokens, F_U32),
+  FIELD(doc, rows, F_U32),    FIELD(doc, steps, F_U32),        FIELD(doc, resident, F_BOOL),
+  FIELD(doc, marked, F_BOOL), WORD(doc, state, fl_doc_states), END
+};
 /* kind, rejected, replayed and conv share a word: see study_bits */
 typedef struct fl_rec_study_wide {
   fl_rec_study study;
   uint32_t kind, rejected, replayed, conv;
 } fl_rec_study_wide;
-#define STUDY(member, t) {#member, sizeof #member - 1, t, AT(study, member), NULL}
-#define WIDE(member, t, w) \
-  {#member, sizeof #member - 1, t, (uint16_t)offsetof(fl_rec_study_wide, member), w}
-static const field study_fields[] = {
-    STUDY(doc, F_U32), STUDY(round, F_U32), WIDE(conv, F_U32, NULL),
-    WIDE(kind, F_WORD, fl_study_kinds), STUDY(first, F_U32), STUDY(end, F_U32),
-    STUDY(tokens, F_U32), WIDE(replayed, F_BOOL, NULL), WIDE(rejected, F_WORD, fl_rejections), END};
-static const field round_fields[] = {
-    FIELD(round, round, F_U32), FIELD(round, doc, F_U32), FIELD(round, loss, F_F32),
-    FIELD(round, lr, F_F32), FIELD(round, grad_norm, F_F32), FIELD(round, tokens, F_U32),
-    FIELD(round, steps, F_PAIRS), FIELD(round, seconds, F_F32),
-    FIELD(round, gen_s, F_F32), FIELD(round, teacher_s, F_F32), FIELD(round, student_s, F_F32),
-    FIELD(round, opt_s, F_F32), FIELD(round, io_s, F_F32), FIELD(round, gen_tokens, F_U32),
-    FIELD(round, rss, F_F32), FIELD(round, peak_rss, F_F32), FIELD(round, resident_bytes, F_F32),
-    FIELD(round, resident, F_NUMBERS), FIELD(round, gflop, F_F32), FIELD(round, gbyte, F_F32),
-    END};
-static const field rotate_fields[] = {FIELD(rotate, round, F_U32), FIELD(rotate, out, F_NUMBERS),
-                                      FIELD(rotate, in, F_NUMBERS), END};
-static const field heldout_fields[] = {
-    FIELD(heldout, round, F_U32), FIELD(heldout, doc, F_U32), FIELD(heldout, alone, F_F32),
-    FIELD(heldout, composed, F_F32), FIELD(heldout, teacher, F_F32), FIELD(heldout, convs, F_U32),
-    END};
-static const field coverage_fields[] = {FIELD(coverage, doc, F_U32), FIELD(coverage, tokens, F_U32),
-                                        FIELD(coverage, spans, F_NUMBERS), END};
+#define STUDY(member, t)                                                                           \
+  { #member, sizeof #member - 1, t, AT(study, member), NULL }
+#define WIDE(member, t, w)                                                                         \
+  { #member, sizeof #member - 1, t, (uint16_t)offsetof(fl_rec_study_wide, member), w }
+static const field study_fields[] = { STUDY(doc, F_U32),
+                                      STUDY(round, F_U32),
+                                      WIDE(conv, F_U32, NULL),
+                                      WIDE(kind, F_WORD, fl_study_kinds),
+                                      STUDY(first, F_U32),
+                                      STUDY(end, F_U32),
+                                      STUDY(tokens, F_U32),
+                                      WIDE(replayed, F_BOOL, NULL),
+                                      WIDE(rejected, F_WORD, fl_rejections),
+                                      END };
+static const field round_fields[] = { FIELD(round, round, F_U32),
+                                      FIELD(round, doc, F_U32),
+                                      FIELD(round, loss, F_F32),
+                                      FIELD(round, lr, F_F32),
+                                      FIELD(round, grad_norm, F_F32),
+                                      FIELD(round, tokens, F_U32),
+                                      FIELD(round, steps, F_PAIRS),
+                                      FIELD(round, seconds, F_F32),
+                                      FIELD(round, gen_s, F_F32),
+                                      FIELD(round, teacher_s, F_F32),
+                                      FIELD(round, student_s, F_F32),
+                                      FIELD(round, opt_s, F_F32),
+                                      FIELD(round, io_s, F_F32),
+                                      FIELD(round, gen_tokens, F_U32),
+                                      FIELD(round, rss, F_F32),
+                                      FIELD(round, peak_rss, F_F32),
+                                      FIELD(round, resident_bytes, F_F32),
+                                      FIELD(round, resident, F_NUMBERS),
+                                      FIELD(round, gflop, F_F32),
+                                      FIELD(round, gbyte, F_F32),
+                                      END };
+static const field rotate_fields[] = { FIELD(rotate, round, F_U32), FIELD(rotate, out, F_NUMBERS),
+                                       FIELD(rotate, in, F_NUMBERS), END };
+static const field heldout_fields[] = { FIELD(heldout, round, F_U32),
+                                        FIELD(heldout, doc, F_U32),
+                                        FIELD(heldout, alone, F_F32),
+                                        FIELD(heldout, composed, F_F32),
+                                        FIELD(heldout, teacher, F_F32),
+                                        FIELD(heldout, convs, F_U32),
+                                        END };
+static const field coverage_fields[] = { FIELD(coverage, doc, F_U32),
+                                         FIELD(coverage, tokens, F_U32),
+                                         FIELD(coverage, spans, F_NUMBERS), END };
 static const field save_fields[] = {
-    FIELD(save, round, F_U32), FIELD(save, generation, F_U32), FIELD(save, bytes, F_F32),
-    FIELD(save, seconds, F_F32), WORD(save, reason, fl_save_reasons), END};
-static const field index_fields[] = {FIELD(index, chunks, F_U32), FIELD(index, dim, F_U32),
-                                     FIELD(index, seconds, F_F32), END};
-static const field answer_fields[] = {
-    WORD(answer, arm, fl_answer_arms), FIELD(answer, rows, F_U32), FIELD(answer, tokens, F_U32),
-    FIELD(answer, seconds, F_F32), FIELD(answer, tok_s, F_F32), FIELD(answer, ttft_s, F_F32), END};
-static const field request_fields[] = {
-    FIELD(request, status, F_U32), FIELD(request, prompt_tokens, F_U32),
-    FIELD(request, cached_tokens, F_U32), FIELD(request, completion_tokens, F_U32),
-    FIELD(request, rows, F_U32), FIELD(request, queue_s, F_F32), FIELD(request, ttft_s, F_F32),
-    FIELD(request, seconds, F_F32), END};
-static const field control_fields[] = {
-    WORD(control, cmd, fl_control_cmds), WORD(control, key, fl_control_keys),
-    FIELD(control, doc, F_U32), FIELD(control, value, F_F32), END};
-static const field end_fields[] = {WORD(end, status, fl_end_states), FIELD(end, round, F_U32),
-                                   FIELD(end, seconds, F_F32), END};
-static const field no_fields[] = {END};
+  FIELD(save, round, F_U32),   FIELD(save, generation, F_U32),      FIELD(save, bytes, F_F32),
+  FIELD(save, seconds, F_F32), WORD(save, reason, fl_save_reasons), END
+};
+static const field index_fields[] = { FIELD(index, chunks, F_U32), FIELD(index, dim, F_U32),
+                                      FIELD(index, seconds, F_F32), END };
+static const field answer_fields[] = { WORD(answer, arm, fl_answer_arms),
+                                       FIELD(answer, rows, F_U32),
+                                       FIELD(answer, tokens, F_U32),
+                                       FIELD(answer, seconds, F_F32),
+                                       FIELD(answer, tok_s, F_F32),
+                                       FIELD(answer, ttft_s, F_F32),
+                                       END };
+static const field request_fields[] = { FIELD(request, status, F_U32),
+                                        FIELD(request, prompt_tokens, F_U32),
+                                        FIELD(request, cached_tokens, F_U32),
+                                        FIELD(request, completion_tokens, F_U32),
+                                        FIELD(request, rows, F_U32),
+                                        FIELD(request, queue_s, F_F32),
+                                        FIELD(request, ttft_s, F_F32),
+                                        FIELD(request, seconds, F_F32),
+                                        END };
+static const field control_fields[] = { WORD(control, cmd, fl_control_cmds),
+                                        WORD(control, key, fl_control_keys),
+                                        FIELD(control, doc, F_U32), FIELD(control, value, F_F32),
+                                        END };
+static const field end_fields[] = { WORD(end, status, fl_end_states), FIELD(end, round, F_U32),
+                                    FIELD(end, seconds, F_F32), END };
+static const field no_fields[] = { END };
 
 static const struct {
   const field *fields;
   size_t size;
 } kinds[FL_EV_KINDS] = {
-    [FL_EV_RUN] = {run_fields, sizeof(fl_rec_run)},
-    [FL_EV_DOC] = {doc_fields, sizeof(fl_rec_doc)},
-    [FL_EV_STUDY] = {study_fields, sizeof(fl_rec_study)},
-    [FL_EV_ROUND] = {round_fields, sizeof(fl_rec_round)},
-    [FL_EV_ROTATE] = {rotate_fields, sizeof(fl_rec_rotate)},
-    [FL_EV_HELDOUT] = {heldout_fields, sizeof(fl_rec_heldout)},
-    [FL_EV_COVERAGE] = {coverage_fields, sizeof(fl_rec_coverage)},
-    [FL_EV_SAVE] = {save_fields, sizeof(fl_rec_save)},
-    [FL_EV_INDEX] = {index_fields, sizeof(fl_rec_index)},
-    [FL_EV_RETRIEVE] = {no_fields, sizeof(fl_rec_text)},
-    [FL_EV_ANSWER] = {answer_fields, sizeof(fl_rec_answer)},
-    [FL_EV_REQUEST] = {request_fields, sizeof(fl_rec_request)},
-    [FL_EV_CONTROL] = {control_fields, sizeof(fl_rec_control)},
-    [FL_EV_ERROR] = {no_fields, sizeof(fl_rec_text)},
-    [FL_EV_END] = {end_fields, sizeof(fl_rec_end)},
+  [FL_EV_RUN] = { run_fields, sizeof(fl_rec_run) },
+  [FL_EV_DOC] = { doc_fields, sizeof(fl_rec_doc) },
+  [FL_EV_STUDY] = { study_fields, sizeof(fl_rec_study) },
+  [FL_EV_ROUND] = { round_fields, sizeof(fl_rec_round) },
+  [FL_EV_ROTATE] = { rotate_fields, sizeof(fl_rec_rotate) },
+  [FL_EV_HELDOUT] = { heldout_fields, sizeof(fl_rec_heldout) },
+  [FL_EV_COVERAGE] = { coverage_fields, sizeof(fl_rec_coverage) },
+  [FL_EV_SAVE] = { save_fields, sizeof(fl_rec_save) },
+  [FL_EV_INDEX] = { index_fields, sizeof(fl_rec_index) },
+  [FL_EV_RETRIEVE] = { no_fields, sizeof(fl_rec_text) },
+  [FL_EV_ANSWER] = { answer_fields, sizeof(fl_rec_answer) },
+  [FL_EV_REQUEST] = { request_fields, sizeof(fl_rec_request) },
+  [FL_EV_CONTROL] = { control_fields, sizeof(fl_rec_control) },
+  [FL_EV_ERROR] = { no_fields, sizeof(fl_rec_text) },
+  [FL_EV_END] = { end_fields, sizeof(fl_rec_end) },
 };
 
 typedef union any_rec {
@@ -171,7 +220,7 @@ static int reserve(void *pp, size_t *cap, size_t n, size_t more, size_t size) {
 static void blank(any_rec *r, const field *f) {
   static const float unknown = NAN;
   static const uint32_t none = FL_NONE, word = 0;
-  static const fl_ref empty = {0, 0};
+  static const fl_ref empty = { 0, 0 };
   for (; f->key; f++) {
     void *p = (char *)r + f->at;
     if (f->type == F_F32) memcpy(p, &unknown, sizeof unknown);
@@ -220,14 +269,14 @@ static int add_pairs(fl_store *s, fl_slice v, fl_ref *ref) {
 }
 
 static int add_string(fl_store *s, fl_slice v, fl_ref *ref) {
-  fl_buf text = {0};
+  fl_buf text = { 0 };
   fl_scan_unescape(&text, v, NAME_MAX_BYTES);
   int rc = text.oom ? FL_ENOMEM : FL_OK;
   if (rc == FL_OK && s->n_bytes + text.len <= POOL_MAX && text.len > 0) {
     rc = reserve(&s->bytes, &s->cap_bytes, s->n_bytes, text.len, 1);
     if (rc == FL_OK) {
       memcpy(s->bytes + s->n_bytes, text.data, text.len);
-      *ref = (fl_ref){(uint32_t)s->n_bytes, (uint32_t)text.len};
+      *ref = (fl_ref){ (uint32_t)s->n_bytes, (uint32_t)text.len };
       s->n_bytes += text.len;
     }
   }
@@ -245,45 +294,45 @@ static int store_field(fl_store *s, any_rec *r, const field *f, const fl_member 
   void *p = (char *)r + f->at;
   uint32_t u;
   double d;
-  fl_ref ref = {(uint32_t)s->n_numbers, 0};
+  fl_ref ref = { (uint32_t)s->n_numbers, 0 };
   int rc = FL_OK;
   switch ((field_type)f->type) {
-    case F_U32:
-      if (m->type == 'n' && fl_scan_u32(&u, m->value)) memcpy(p, &u, sizeof u);
-      break;
-    case F_F32:
-      if (m->type == 'n' && fl_scan_number(&d, m->value) && fabs(d) < 1e30) {
-        float v = (float)d;
-        memcpy(p, &v, sizeof v);
-      } else if (m->type == 't' || m->type == 'f') {
-        float v = m->type == 't'; /* the value of a "mark" is a truth */
-        memcpy(p, &v, sizeof v);
-      }
-      break;
-    case F_BOOL:
-      u = m->type == 't' ? 1 : m->type == 'f' ? 0 : FL_NONE;
+  case F_U32:
+    if (m->type == 'n' && fl_scan_u32(&u, m->value)) memcpy(p, &u, sizeof u);
+    break;
+  case F_F32:
+    if (m->type == 'n' && fl_scan_number(&d, m->value) && fabs(d) < 1e30) {
+      float v = (float)d;
+      memcpy(p, &v, sizeof v);
+    } else if (m->type == 't' || m->type == 'f') {
+      float v = m->type == 't'; /* the value of a "mark" is a truth */
+      memcpy(p, &v, sizeof v);
+    }
+    break;
+  case F_BOOL:
+    u = m->type == 't' ? 1 : m->type == 'f' ? 0 : FL_NONE;
+    memcpy(p, &u, sizeof u);
+    break;
+  case F_WORD:
+    if (m->type == 's') {
+      u = word_index(f->words, m->value);
+      /* an unknown reason of a rejection is still a rejection */
+      if (u == 0 && f->words == fl_rejections) u = 5;
       memcpy(p, &u, sizeof u);
-      break;
-    case F_WORD:
-      if (m->type == 's') {
-        u = word_index(f->words, m->value);
-        /* an unknown reason of a rejection is still a rejection */
-        if (u == 0 && f->words == fl_rejections) u = 5;
-        memcpy(p, &u, sizeof u);
-      }
-      break;
-    case F_STR:
-      if (m->type != 's') break;
-      ref = (fl_ref){0, 0};
-      rc = add_string(s, m->value, &ref);
-      memcpy(p, &ref, sizeof ref);
-      break;
-    case F_NUMBERS:
-    case F_PAIRS:
-      if (f->type == F_NUMBERS) rc = add_numbers(s, m->value, &ref, 0);
-      else rc = add_pairs(s, m->value, &ref);
-      memcpy(p, &ref, sizeof ref);
-      break;
+    }
+    break;
+  case F_STR:
+    if (m->type != 's') break;
+    ref = (fl_ref){ 0, 0 };
+    rc = add_string(s, m->value, &ref);
+    memcpy(p, &ref, sizeof ref);
+    break;
+  case F_NUMBERS:
+  case F_PAIRS:
+    if (f->type == F_NUMBERS) rc = add_numbers(s, m->value, &ref, 0);
+    else rc = add_pairs(s, m->value, &ref);
+    memcpy(p, &ref, sizeof ref);
+    break;
   }
   return rc;
 }
@@ -355,7 +404,7 @@ static void narrow_round(fl_store *s, fl_rec_round *r) {
   for (size_t i = 0; i + 1 < r->steps.n; i += 2) {
     fl_steps *known = &s->known_steps[pair[i] % STEPS_HASH];
     if (known->doc == pair[i] && known->steps == pair[i + 1]) continue;
-    *known = (fl_steps){pair[i], pair[i + 1]};
+    *known = (fl_steps){ pair[i], pair[i + 1] };
     memmove(pair + kept, pair + i, 2 * sizeof *pair);
     kept += 2;
   }
@@ -376,7 +425,7 @@ static void narrow(fl_store *s, fl_kind kind, any_rec *r, size_t index) {
   if (kind == FL_EV_STUDY) narrow_study(s, &r->study, index);
   if (kind == FL_EV_ROUND) narrow_round(s, &r->round);
   if (kind == FL_EV_DOC && r->doc.steps != FL_NONE)
-    s->known_steps[r->doc.doc % STEPS_HASH] = (fl_steps){r->doc.doc, r->doc.steps};
+    s->known_steps[r->doc.doc % STEPS_HASH] = (fl_steps){ r->doc.doc, r->doc.steps };
 }
 
 static int append(fl_store *s, fl_kind kind, any_rec *r, double t) {
@@ -393,8 +442,8 @@ static int append(fl_store *s, fl_kind kind, any_rec *r, double t) {
   r->rec.event = (uint32_t)n;
   narrow(s, kind, r, table->n);
   memcpy((char *)table->rec + table->n * size, r, size);
-  s->tick[n] = (fl_tick){(float)(t - s->base[base]), (uint32_t)kind & 15,
-                         (uint32_t)table->n & 0xFFFFFFF};
+  s->tick[n] =
+      (fl_tick){ (float)(t - s->base[base]), (uint32_t)kind & 15, (uint32_t)table->n & 0xFFFFFFF };
   s->n_ticks++;
   table->n++;
   return FL_OK;
@@ -405,7 +454,7 @@ int fl_store_add(fl_store *s, const char *line, size_t len, fl_line_ref where) {
   fl_member m;
   double t;
   fl_kind kind;
-  any_rec r = {.rec = {.line = where}};
+  any_rec r = { .rec = { .line = where } };
   int more, rc = FL_OK;
   s->n_lines++;
   if (!fl_scan_begin(&sc, line, len)) {
@@ -432,7 +481,7 @@ int fl_store_add(fl_store *s, const char *line, size_t len, fl_line_ref where) {
 void fl_store_reset(fl_store *s) {
   for (int k = 0; k < FL_EV_KINDS; k++) s->kind[k].n = 0;
   s->n_ticks = s->n_bytes = s->n_numbers = s->n_damaged = s->n_unknown = s->n_lines = 0;
-  s->last_resident = (fl_ref){0, 0};
+  s->last_resident = (fl_ref){ 0, 0 };
   if (s->last_study) memset(s->last_study, 0xFF, STUDY_HASH * sizeof *s->last_study);
   if (s->known_steps) memset(s->known_steps, 0xFF, STEPS_HASH * sizeof *s->known_steps);
 }
@@ -445,7 +494,7 @@ void fl_store_release(fl_store *s) {
   fl_free(s->base);
   fl_free(s->last_study);
   fl_free(s->known_steps);
-  *s = (fl_store){0};
+  *s = (fl_store){ 0 };
 }
 
 const void *fl_store_rec(const fl_store *s, fl_kind kind, size_t i) {

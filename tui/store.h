@@ -87,8 +87,8 @@ typedef struct fl_rec_round {
   float seconds, gen_s, teacher_s, student_s, opt_s, io_s;
   float rss, peak_rss, resident_bytes;
   float gflop, gbyte; /* work of the round, where the trainer counts it */
-  fl_ref steps;    /* numbers: document, steps, ...; without those that are known already */
-  fl_ref resident; /* numbers; shared by rounds that have the same */
+  fl_ref steps;       /* numbers: document, steps, ...; without those that are known already */
+  fl_ref resident;    /* numbers; shared by rounds that have the same */
 } fl_rec_round;
 
 typedef struct fl_rec_rotate {
@@ -155,9 +155,13 @@ typedef struct fl_rec_end {
 } fl_rec_end;
 
 /* NULL-terminated; entry 0 is "" for an unknown word. */
-extern const char *const fl_study_kinds[], *const fl_rejections[], *const fl_save_reasons[],
-    *const fl_answer_arms[], *const fl_end_states[], *const fl_doc_states[],
-    *const fl_event_names[], *const fl_control_cmds[], *const fl_control_keys[];
+extern const char *const fl_study_kinds[],
+    *const fl_rejections[], *const fl_save_reasons[], *const fl_answer_arms[],
+                                                          *const fl_end_states[],
+                                                              *const fl_doc_states[],
+                                                                  *const fl_event_names[],
+                                                                      *const fl_control_cmds[],
+                                                                          *const fl_control_keys[];
 
 /* Its time is fl_store_t: what a tick holds counts from the first one of its FL_TICKS_A_BASE, in
  * single precision (a millisecond as long as those lie within hours). */
@@ -188,9 +192,9 @@ typedef struct fl_store {
   size_t n_bytes, cap_bytes;
   uint32_t *number;
   size_t n_numbers, cap_numbers;
-  uint32_t *last_study; /* by document id modulo a power of two: newest study record */
-  fl_steps *known_steps; /* likewise */
-  fl_ref last_resident;  /* of the newest round that had one */
+  uint32_t *last_study;        /* by document id modulo a power of two: newest study record */
+  fl_steps *known_steps;       /* likewise */
+  fl_ref last_resident;        /* of the newest round that had one */
   size_t n_damaged, n_unknown; /* lines left out; and why they matter: shown to the user */
   size_t n_lines;
 } fl_store;
@@ -198,7 +202,7 @@ typedef struct fl_store {
 /* Decodes one line (without its newline) and adds it. FL_OK also for damaged and unknown lines,
  * which are counted; FL_ENOMEM otherwise. */
 int fl_store_add(fl_store *s, const char *line, size_t len, fl_line_ref where);
-void fl_store_reset(fl_store *s);   /* empties, keeps memory */
+void fl_store_reset(fl_store *s); /* empties, keeps memory */
 void fl_store_release(fl_store *s);
 
 /* The record of a kind; the caller knows its type. Valid until the next fl_store_add. */

@@ -24,10 +24,10 @@ static struct {
   size_t n_restore;
   int pipe[2];
   struct sigaction old[16];
-} at_end = {.pipe = {-1, -1}};
+} at_end = { .pipe = { -1, -1 } };
 
-static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-static const int leaving[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+static const int leaving[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT };
 enum { FATAL = sizeof fatal / sizeof *fatal, LEAVING = sizeof leaving / sizeof *leaving };
 
 static void on_fatal(int sig) {
@@ -76,8 +76,8 @@ static void make_restore(bool mouse) {
 }
 
 static void install_signals(void) {
-  struct sigaction crash = {.sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND};
-  struct sigaction leave = {.sa_handler = on_leave};
+  struct sigaction crash = { .sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND };
+  struct sigaction leave = { .sa_handler = on_leave };
   sigemptyset(&crash.sa_mask);
   sigemptyset(&leave.sa_mask);
   for (size_t i = 0; i < FATAL; i++) sigaction(fatal[i], &crash, &at_end.old[i]);
@@ -99,13 +99,15 @@ static int open_screen(fl_term *t, fl_err *err) {
   t->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   t->screen = newterm(NULL, stdout, stdin);
   if (!t->screen)
-    return fl_fail(err, FL_EFAIL, "watch: TERM=%s is not a terminal that curses knows; "
-                   "set TERM or use --headless", kind ? kind : "");
+    return fl_fail(err, FL_EFAIL,
+                   "watch: TERM=%s is not a terminal that curses knows; "
+                   "set TERM or use --headless",
+                   kind ? kind : "");
   return FL_OK;
 }
 
 int fl_term_open(fl_term *t, bool mouse, fl_err *err) {
-  *t = (fl_term){0};
+  *t = (fl_term){ 0 };
   if (pipe2(at_end.pipe, O_CLOEXEC | O_NONBLOCK) != 0)
     return fl_fail(err, FL_EFAIL, "watch: no pipe: %s", strerror(errno));
   int rc = open_screen(t, err);
@@ -142,7 +144,7 @@ void fl_term_close(fl_term *t) {
   close(at_end.pipe[0]);
   close(at_end.pipe[1]);
   fl_canvas_release(&t->painted);
-  *t = (fl_term){0};
+  *t = (fl_term){ 0 };
 }
 
 int fl_term_signal(void) { return at_end.signal; }
@@ -154,7 +156,7 @@ static int available(void) {
 }
 
 void fl_term_set_color(fl_term *t, fl_tui_color color) {
-  static const int wanted[] = {0, 0, 8, 16, 256};
+  static const int wanted[] = { 0, 0, 8, 16, 256 };
   const char *no_color = getenv("NO_COLOR");
   int can = available();
   if (color == FL_TUI_COLOR_AUTO) t->colors = no_color && no_color[0] ? 0 : can;
@@ -188,7 +190,7 @@ static attr_t attributes(const fl_term *t, const fl_look *l) {
 }
 
 static void put_cell(const fl_term *t, int x, int y, const fl_cell *cell) {
-  wchar_t text[2 + FL_COMBINING_MAX] = {0};
+  wchar_t text[2 + FL_COMBINING_MAX] = { 0 };
   size_t n = 0;
   text[n++] = (wchar_t)cell->cp;
   /* Where the C library disagrees on the width, the glyph would shift its line. */

@@ -25,16 +25,16 @@ typedef struct fl_tui_options {
   const char *const *fleets; /* fleet folders (or event logs by name *.jsonl), borrowed */
   size_t n_fleets;           /* 1 to 8 */
   fl_tui_color color;
-  bool ascii;                /* also the case in a locale without UTF-8 */
+  bool ascii; /* also the case in a locale without UTF-8 */
   bool no_mouse;
-  bool headless;             /* lines on `out` instead of a screen; no terminal needed */
-  bool once;                 /* what is known now, then return */
-  bool json;                 /* with once: one JSON object; headless: the facts as JSON lines */
-  const char *view;          /* "fleet" "loss" "retrieval" "chat" "study" "cost"; NULL: as last */
-  double speed;              /* > 0: play the log from its beginning at this speed */
-  bool leave;                /* some seconds after the run's end, unless a key is pressed */
-  bool wait;                 /* a fleet folder may not exist yet: wait for it */
-  FILE *out;                 /* for headless and once; borrowed */
+  bool headless;    /* lines on `out` instead of a screen; no terminal needed */
+  bool once;        /* what is known now, then return */
+  bool json;        /* with once: one JSON object; headless: the facts as JSON lines */
+  const char *view; /* "fleet" "loss" "retrieval" "chat" "study" "cost"; NULL: as last */
+  double speed;     /* > 0: play the log from its beginning at this speed */
+  bool leave;       /* some seconds after the run's end, unless a key is pressed */
+  bool wait;        /* a fleet folder may not exist yet: wait for it */
+  FILE *out;        /* for headless and once; borrowed */
 } fl_tui_options;
 
 /* FL_OK: left by the user or at the end of the log. FL_EINTR: ended by SIGTERM, SIGHUP or SIGINT,

@@ -14,7 +14,7 @@
 typedef struct pen {
   fl_canvas *c; /* NULL: count */
   fl_rect r;
-  long y;       /* of the next line, relative to r.y; negative: above */
+  long y; /* of the next line, relative to r.y; negative: above */
 } pen;
 
 static void put_text(pen *p, fl_style st, int indent, const char *s, size_t len) {
@@ -35,7 +35,7 @@ static void put_line(pen *p, fl_style st, int indent, const char *s) {
 /* "from a.md, b.md · 512 rows · 31 tok/s" of the last line of a reply or of an answer event. */
 static void source_line(fl_app *a, const fl_json *j, char *out, size_t size) {
   const fl_feed *f = fl_app_feed(a);
-  fl_buf b = {0};
+  fl_buf b = { 0 };
   double v;
   char num[FL_FMT];
   const fl_json *docs = fl_json_get(j, "docs");
@@ -107,10 +107,11 @@ static void put_logged(fl_app *a, pen *p) {
   char line[400];
   if (n == 0) {
     bool live = fl_action_live(a);
-    put_line(p, ST_DIM, 0, live ? "Ask something about the documents; what was learnt so far "
-                                  "answers."
-                                : "Nothing runs on this fleet now, and its log holds no answers. "
-                                 "`flotilla chat` or `flotilla serve` answers from it.");
+    put_line(p, ST_DIM, 0,
+             live ? "Ask something about the documents; what was learnt so far "
+                    "answers."
+                  : "Nothing runs on this fleet now, and its log holds no answers. "
+                    "`flotilla chat` or `flotilla serve` answers from it.");
     return;
   }
   put_line(p, ST_DIM, 0, "Answers in the log:");
@@ -137,14 +138,14 @@ static void draw_transcript(fl_app *a, fl_canvas *c, fl_rect frame, const char *
   fl_canvas_clip(c, frame);
   fl_rect in = fl_frame(c, frame, title);
   fl_canvas_clip(c, in);
-  fl_rect r = {in.x + 1, in.y, in.w - 2, in.h};
+  fl_rect r = { in.x + 1, in.y, in.w - 2, in.h };
   if (r.w < 4) return;
-  pen count = {NULL, r, 0};
+  pen count = { NULL, r, 0 };
   put_all(a, &count, bare);
   long above = count.y > r.h ? count.y - r.h : 0;
   if (st->scroll > (size_t)above && !bare) st->scroll = (size_t)above;
   long back = (long)st->scroll < above ? (long)st->scroll : above;
-  pen p = {c, r, back - above};
+  pen p = { c, r, back - above };
   put_all(a, &p, bare);
 }
 
@@ -156,8 +157,8 @@ static void draw(fl_app *a, fl_canvas *c) {
   draw_transcript(a, c, pane[FL_PANE_MAIN], title, false);
   if (split) draw_transcript(a, c, pane[FL_PANE_SIDE], "The bare model", true);
   fl_canvas_clip(c, pane[FL_PANE_LOWER]);
-  title = st->focus ? "Enter asks, Esc leaves the field"
-                    : "i or Enter: ask    F7: bare answer beside";
+  title =
+      st->focus ? "Enter asks, Esc leaves the field" : "i or Enter: ask    F7: bare answer beside";
   fl_rect r = fl_frame(c, pane[FL_PANE_LOWER], title);
   fl_canvas_clip(c, r);
   fl_edit_draw(&st->input, c, r.x + 1, r.y, r.w - 2, st->focus);
@@ -210,14 +211,14 @@ static void release_turn(fl_turn *t) {
   fl_buf_release(&t->bare);
   fl_json_free(t->source);
   fl_json_free(t->bare_source);
-  *t = (fl_turn){0};
+  *t = (fl_turn){ 0 };
 }
 
 static void start(fl_app *a, fl_link *link, const char *question, bool bare) {
   fl_json *request = fl_json_object();
-  if (request && (!fl_json_set_str(request, "cmd", "ask") ||
-                  !fl_json_set_str(request, "query", question) ||
-                  !fl_json_set_bool(request, "bare", bare))) {
+  if (request &&
+      (!fl_json_set_str(request, "cmd", "ask") || !fl_json_set_str(request, "query", question) ||
+       !fl_json_set_bool(request, "bare", bare))) {
     fl_json_free(request);
     request = NULL;
   }
@@ -238,7 +239,7 @@ static void ask(fl_app *a) {
     memmove(st->turn, st->turn + 1, (FL_TURNS_MAX - 1) * sizeof *st->turn);
     st->n_turns--;
   }
-  st->turn[st->n_turns++] = (fl_turn){.question = question};
+  st->turn[st->n_turns++] = (fl_turn){ .question = question };
   st->scroll = 0;
   start(a, &st->link, question, false);
   if (st->split) start(a, &st->bare_link, question, true);
@@ -276,30 +277,31 @@ static bool key(fl_app *a, const fl_key *k) {
   }
   if (k->code == FL_KEY_F && k->cp == 7) {
     st->split = !st->split;
-    fl_app_say(a, false, st->split ? "the bare model answers the next questions too"
-                                   : "the bare model is not asked any more");
+    fl_app_say(a, false,
+               st->split ? "the bare model answers the next questions too"
+                         : "the bare model is not asked any more");
     return true;
   }
   if (st->focus && typing_key(a, k)) return true;
   switch (k->code) {
-    case FL_KEY_PAGE_UP: scroll(a, 10); return true;
-    case FL_KEY_PAGE_DOWN: scroll(a, -10); return true;
-    case FL_KEY_UP: scroll(a, 1); return true;
-    case FL_KEY_DOWN: scroll(a, -1); return true;
-    case FL_KEY_END: st->scroll = 0; return true;
-    case FL_KEY_ENTER: st->focus = true; return true;
-    case FL_KEY_MOUSE:
-      if (k->mouse == FL_MOUSE_WHEEL_UP) scroll(a, 3);
-      else if (k->mouse == FL_MOUSE_WHEEL_DOWN) scroll(a, -3);
-      else st->focus = k->y >= a->layout.pane[FL_PANE_LOWER].y;
-      return true;
-    case FL_KEY_CHAR:
-      if (k->cp == 'i') st->focus = true;
-      else if (k->cp == 'k') scroll(a, 1);
-      else if (k->cp == 'j') scroll(a, -1);
-      else return false;
-      return true;
-    default: return false;
+  case FL_KEY_PAGE_UP: scroll(a, 10); return true;
+  case FL_KEY_PAGE_DOWN: scroll(a, -10); return true;
+  case FL_KEY_UP: scroll(a, 1); return true;
+  case FL_KEY_DOWN: scroll(a, -1); return true;
+  case FL_KEY_END: st->scroll = 0; return true;
+  case FL_KEY_ENTER: st->focus = true; return true;
+  case FL_KEY_MOUSE:
+    if (k->mouse == FL_MOUSE_WHEEL_UP) scroll(a, 3);
+    else if (k->mouse == FL_MOUSE_WHEEL_DOWN) scroll(a, -3);
+    else st->focus = k->y >= a->layout.pane[FL_PANE_LOWER].y;
+    return true;
+  case FL_KEY_CHAR:
+    if (k->cp == 'i') st->focus = true;
+    else if (k->cp == 'k') scroll(a, 1);
+    else if (k->cp == 'j') scroll(a, -1);
+    else return false;
+    return true;
+  default: return false;
   }
 }
 
@@ -308,11 +310,12 @@ static bool typing(const fl_app *a, uint32_t cp) {
 }
 
 static const char *const help[][2] = {
-    {"i Enter", "write a question; Enter asks, Esc leaves the field"},
-    {"F7", "ask the bare model too, and show its answer beside"},
-    {"Ctrl-X", "give up the answer that is coming"},
-    {"up down", "in the field: earlier questions; outside: scroll"},
-    {"PgUp PgDn", "scroll"},
-    {NULL, NULL}};
+  { "i Enter", "write a question; Enter asks, Esc leaves the field" },
+  { "F7", "ask the bare model too, and show its answer beside" },
+  { "Ctrl-X", "give up the answer that is coming" },
+  { "up down", "in the field: earlier questions; outside: scroll" },
+  { "PgUp PgDn", "scroll" },
+  { NULL, NULL }
+};
 
-const fl_view fl_view_chat = {"chat", "Chat", draw, key, typing, help};
+const fl_view fl_view_chat = { "chat", "Chat", draw, key, typing, help };

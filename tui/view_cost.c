@@ -18,18 +18,18 @@ enum { PARTS = 6 };
 /* What the five named parts leave of a round is "other". */
 static void parts_of(const fl_snapshot *s, part *p) {
   const fl_cost *l = &s->last, *t = &s->cost;
-  const part named[PARTS - 1] = {{"generate", l->gen_s, t->gen_s, ST_CURVE0},
-                                 {"teacher", l->teacher_s, t->teacher_s, ST_CURVE1},
-                                 {"student", l->student_s, t->student_s, ST_CURVE2},
-                                 {"optimiser", l->opt_s, t->opt_s, ST_CURVE3},
-                                 {"files", l->io_s, t->io_s, ST_CURVE4}};
+  const part named[PARTS - 1] = { { "generate", l->gen_s, t->gen_s, ST_CURVE0 },
+                                  { "teacher", l->teacher_s, t->teacher_s, ST_CURVE1 },
+                                  { "student", l->student_s, t->student_s, ST_CURVE2 },
+                                  { "optimiser", l->opt_s, t->opt_s, ST_CURVE3 },
+                                  { "files", l->io_s, t->io_s, ST_CURVE4 } };
   double last = l->seconds, sum = t->seconds;
   memcpy(p, named, sizeof named);
   for (size_t i = 0; i < PARTS - 1; i++) {
     last -= isnan(p[i].last) ? 0 : p[i].last;
     sum -= p[i].sum;
   }
-  p[PARTS - 1] = (part){"other", fmax(0, last), fmax(0, sum), ST_CURVE7};
+  p[PARTS - 1] = (part){ "other", fmax(0, last), fmax(0, sum), ST_CURVE7 };
 }
 
 static void draw_split(fl_app *a, fl_canvas *c, fl_rect frame) {
@@ -139,7 +139,7 @@ static void draw_speed(fl_app *a, fl_canvas *c, fl_rect frame) {
     double part_cached = s->prompt_tokens > 0 ? s->cached_tokens / s->prompt_tokens : (double)NAN;
     y = row(c, r, y, "prompt cached", fl_fmt_part(v, part_cached), "");
   }
-  fl_rect rest = {r.x + 1, y + 1, r.w - 2, r.y + r.h - y - 1};
+  fl_rect rest = { r.x + 1, y + 1, r.w - 2, r.y + r.h - y - 1 };
   bars(c, rest, "trained tokens/s over the run", &s->rate.s, ST_BAR);
 }
 
@@ -175,7 +175,7 @@ static void draw_memory(fl_app *a, fl_canvas *c, fl_rect frame) {
              (int)(n_isa < 30 ? n_isa : 30), isa, fl_fmt_u32(v, s->run->threads));
     fl_put_fit(c, r.x + 1, y++, r.w - 2, ST_DIM, more, strlen(more));
   }
-  fl_rect rest = {r.x + 1, y, r.w - 2, r.y + r.h - y};
+  fl_rect rest = { r.x + 1, y, r.w - 2, r.y + r.h - y };
   bars(c, rest, "memory over the run", &s->memory.s, ST_RESIDENT);
 }
 
@@ -193,11 +193,12 @@ static bool key(fl_app *a, const fl_key *k) {
 }
 
 static const char *const help[][2] = {
-    {"generate", "the bots write conversations; the largest part of most runs"},
-    {"student", "forward and backward through the cartridges"},
-    {"trained tok/s", "tokens of answers that a cartridge learnt from"},
-    {"compute", "of matrix products; the share is of the machine's peak, measured at the start"},
-    {"reading", "of weights; the share is of the rate at which the machine reads them at best"},
-    {NULL, NULL}};
+  { "generate", "the bots write conversations; the largest part of most runs" },
+  { "student", "forward and backward through the cartridges" },
+  { "trained tok/s", "tokens of answers that a cartridge learnt from" },
+  { "compute", "of matrix products; the share is of the machine's peak, measured at the start" },
+  { "reading", "of weights; the share is of the rate at which the machine reads them at best" },
+  { NULL, NULL }
+};
 
-const fl_view fl_view_cost = {"cost", "Cost", draw, key, NULL, help};
+const fl_view fl_view_cost = { "cost", "Cost", draw, key, NULL, help };

@@ -22,9 +22,10 @@ typedef enum column {
   COLUMNS
 } column;
 
-static const char *const column_names[COLUMNS] = {"number", "name", "steps", "tokens", "loss",
-                                                  "held-out loss", "composed held-out loss",
-                                                  "coverage", "last seen"};
+static const char *const column_names[COLUMNS] = {
+  "number",   "name",     "steps", "tokens", "loss", "held-out loss", "composed held-out loss",
+  "coverage", "last seen"
+};
 
 /* --- order, filter, selection ---------------------------------------------------------------- */
 
@@ -48,14 +49,14 @@ static bool doc_contains(const fl_feed *f, const fl_doc *d, const char *what) {
 
 static double value_of(const fl_doc *d, int col) {
   switch (col) {
-    case COL_STEPS: return fl_known(d->steps);
-    case COL_TOKENS: return fl_known(d->tokens);
-    case COL_LOSS: return d->loss;
-    case COL_HELD: return d->alone;
-    case COL_COMPOSED: return d->composed;
-    case COL_COVERED: return fl_doc_coverage(d);
-    case COL_SEEN: return fl_known(d->last_round);
-    default: return d->id;
+  case COL_STEPS: return fl_known(d->steps);
+  case COL_TOKENS: return fl_known(d->tokens);
+  case COL_LOSS: return d->loss;
+  case COL_HELD: return d->alone;
+  case COL_COMPOSED: return d->composed;
+  case COL_COVERED: return fl_doc_coverage(d);
+  case COL_SEEN: return fl_known(d->last_round);
+  default: return d->id;
   }
 }
 
@@ -125,7 +126,7 @@ static void make_order(fl_app *a) {
   for (size_t i = 0; i < f->snap.n_docs; i++)
     if (!st->filter[0] || doc_contains(f, &f->snap.doc[i], st->filter))
       st->order[st->n_order++] = (uint32_t)i;
-  sort_ctx s = {f, a->settings.sort, a->settings.sort_down};
+  sort_ctx s = { f, a->settings.sort, a->settings.sort_down };
   sort_places(st->order, st->n_order, &s);
 }
 
@@ -173,8 +174,8 @@ void fl_fleet_search(fl_app *a, int direction) {
 /* --- the map --------------------------------------------------------------------------------- */
 
 static void legend(fl_canvas *c, fl_rect frame) {
-  static const fl_residency order[] = {FL_TRAINING, FL_RESIDENT, FL_EVICTED, FL_ON_DISK};
-  static const char *const brief[] = {"training", "memory", "just left", "disk"};
+  static const fl_residency order[] = { FL_TRAINING, FL_RESIDENT, FL_EVICTED, FL_ON_DISK };
+  static const char *const brief[] = { "training", "memory", "just left", "disk" };
   bool full = frame.w >= 100;
   int x = frame.x + frame.w - (full ? 62 : 43);
   if (frame.w < 78) return;
@@ -213,7 +214,7 @@ static void draw_map(fl_app *a, fl_canvas *c, fl_rect r) {
     int y = in.y + (int)(i / per_row - first), x = in.x + (int)(i % per_row) * cell;
     if (y >= in.y + in.h) break;
     fl_mark g = fl_residency_glyph(d->residency);
-    if (d->state == 4) g = (fl_mark){0x00D7, ST_DIM, "removed"};
+    if (d->state == 4) g = (fl_mark){ 0x00D7, ST_DIM, "removed" };
     fl_put_cp(c, x, y, d == sel ? ST_SELECT : g.style, g.cp);
     if (cell < 10) continue;
     char buf[32];
@@ -233,7 +234,7 @@ typedef struct columns {
 
 /* The name takes what the figures leave; figures that matter least go first. */
 static columns place_columns(fl_rect r) {
-  columns p = {0};
+  columns p = { 0 };
   int w = r.w, x = r.x + r.w;
   p.seen_x = x -= 9;
   if (w >= 92) p.covered_x = x -= 6;
@@ -252,14 +253,18 @@ static void right(fl_canvas *c, int x, int w, int y, fl_style st, const char *s)
 }
 
 static void draw_heads(const fl_app *a, fl_canvas *c, fl_rect r, columns p) {
-  fl_fill(c, (fl_rect){r.x, r.y, r.w, 1}, ST_KEYBAR, ' ');
+  fl_fill(c, (fl_rect){ r.x, r.y, r.w, 1 }, ST_KEYBAR, ' ');
   const struct {
     int x, w, col;
     const char *name;
-  } heads[] = {{r.x + 1, 5, COL_ID, "#"}, {p.steps_x, p.steps_w, COL_STEPS, "steps"},
-               {p.tokens_x, 7, COL_TOKENS, "tokens"}, {p.loss_x, 7, COL_LOSS, "loss"},
-               {p.held_x, 8, COL_HELD, "held-out"}, {p.composed_x, 8, COL_COMPOSED, "together"},
-               {p.covered_x, 5, COL_COVERED, "cover"}, {p.seen_x, 8, COL_SEEN, "seen"}};
+  } heads[] = { { r.x + 1, 5, COL_ID, "#" },
+                { p.steps_x, p.steps_w, COL_STEPS, "steps" },
+                { p.tokens_x, 7, COL_TOKENS, "tokens" },
+                { p.loss_x, 7, COL_LOSS, "loss" },
+                { p.held_x, 8, COL_HELD, "held-out" },
+                { p.composed_x, 8, COL_COMPOSED, "together" },
+                { p.covered_x, 5, COL_COVERED, "cover" },
+                { p.seen_x, 8, COL_SEEN, "seen" } };
   int sort = a->settings.sort;
   uint32_t arrow = a->settings.sort_down ? 0x25BC : 0x25B2;
   for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
@@ -322,14 +327,14 @@ static void draw_table(fl_app *a, fl_canvas *c, fl_rect r) {
   if (rows && sel >= st->top + rows) st->top = sel - rows + 1;
   if (st->n_order <= rows) st->top = 0;
   st->page = rows;
-  st->table = (fl_rect){r.x, r.y + 1, r.w, (int)rows};
+  st->table = (fl_rect){ r.x, r.y + 1, r.w, (int)rows };
   double most = 0;
   for (size_t i = 0; i < s->n_docs; i++)
     if (s->doc[i].steps != FL_NONE) most = fmax(most, s->doc[i].steps);
   for (size_t i = 0; i < rows && st->top + i < st->n_order; i++) {
     int y = r.y + 1 + (int)i;
     draw_row(a, c, r, p, y, &s->doc[st->order[st->top + i]], most);
-    if (st->top + i == sel) fl_tint(c, (fl_rect){r.x, y, r.w, 1}, ST_SELECT);
+    if (st->top + i == sel) fl_tint(c, (fl_rect){ r.x, y, r.w, 1 }, ST_SELECT);
   }
   if (st->n_order == 0)
     fl_put(c, r.x + 2, r.y + 2, ST_DIM,
@@ -379,22 +384,22 @@ static void toggle_mark(fl_app *a) {
 
 static bool letter(fl_app *a, uint32_t cp, size_t row) {
   switch (cp) {
-    case 'k': select_row(a, row ? row - 1 : 0); return true;
-    case 'j': select_row(a, row + 1); return true;
-    case 'g': select_row(a, 0); return true;
-    case 'G': select_row(a, SIZE_MAX); return true;
-    case 's': next_sort(a); return true;
-    case 'I':
-      a->settings.sort_down = !a->settings.sort_down;
-      a->settings_changed = true;
-      return true;
-    case 'm': toggle_mark(a); return true;
-    case 'w': {
-      size_t worst = fl_snapshot_worst(fl_app_snap(a));
-      if (worst != SIZE_MAX) a->fleet.selected = fl_app_snap(a)->doc[worst].id;
-      return true;
-    }
-    default: return false;
+  case 'k': select_row(a, row ? row - 1 : 0); return true;
+  case 'j': select_row(a, row + 1); return true;
+  case 'g': select_row(a, 0); return true;
+  case 'G': select_row(a, SIZE_MAX); return true;
+  case 's': next_sort(a); return true;
+  case 'I':
+    a->settings.sort_down = !a->settings.sort_down;
+    a->settings_changed = true;
+    return true;
+  case 'm': toggle_mark(a); return true;
+  case 'w': {
+    size_t worst = fl_snapshot_worst(fl_app_snap(a));
+    if (worst != SIZE_MAX) a->fleet.selected = fl_app_snap(a)->doc[worst].id;
+    return true;
+  }
+  default: return false;
   }
 }
 
@@ -402,34 +407,38 @@ static bool key(fl_app *a, const fl_key *k) {
   make_order(a);
   size_t row = selected_row(a), page = a->fleet.page ? a->fleet.page : 1;
   switch (k->code) {
-    case FL_KEY_UP: select_row(a, row ? row - 1 : 0); return true;
-    case FL_KEY_DOWN: select_row(a, row + 1); return true;
-    case FL_KEY_PAGE_UP: select_row(a, row > page ? row - page : 0); return true;
-    case FL_KEY_PAGE_DOWN: select_row(a, row + page); return true;
-    case FL_KEY_HOME: select_row(a, 0); return true;
-    case FL_KEY_END: select_row(a, SIZE_MAX); return true;
-    case FL_KEY_ENTER: a->fleet.open = !a->fleet.open; select_row(a, row); return true;
-    case FL_KEY_ESC: a->fleet.open = false; return true;
-    case FL_KEY_MOUSE: return mouse(a, k);
-    case FL_KEY_F:
-      if (k->cp == 6) next_sort(a);
-      else if (k->cp == 7) a->fleet.open = !a->fleet.open;
-      else return false;
-      return true;
-    case FL_KEY_CHAR: return letter(a, k->cp, row);
-    default: return false;
+  case FL_KEY_UP: select_row(a, row ? row - 1 : 0); return true;
+  case FL_KEY_DOWN: select_row(a, row + 1); return true;
+  case FL_KEY_PAGE_UP: select_row(a, row > page ? row - page : 0); return true;
+  case FL_KEY_PAGE_DOWN: select_row(a, row + page); return true;
+  case FL_KEY_HOME: select_row(a, 0); return true;
+  case FL_KEY_END: select_row(a, SIZE_MAX); return true;
+  case FL_KEY_ENTER:
+    a->fleet.open = !a->fleet.open;
+    select_row(a, row);
+    return true;
+  case FL_KEY_ESC: a->fleet.open = false; return true;
+  case FL_KEY_MOUSE: return mouse(a, k);
+  case FL_KEY_F:
+    if (k->cp == 6) next_sort(a);
+    else if (k->cp == 7) a->fleet.open = !a->fleet.open;
+    else return false;
+    return true;
+  case FL_KEY_CHAR: return letter(a, k->cp, row);
+  default: return false;
   }
 }
 
 static const char *const help[][2] = {
-    {"map", "every document: which are in memory, which is trained now"},
-    {"held-out", "loss on questions kept aside, the cartridge alone: lower is better"},
-    {"together", "the same with other cartridges beside it; dim: older than the loss"},
-    {"arrows j k", "choose a document; PgUp, PgDn, Home g, End G"},
-    {"Enter F7", "open it: what was read of it, its conversations"},
-    {"w", "go to the worst: by held-out loss if it is recent, else by loss"},
-    {"s F6, I", "sort by the next column, turn the order round"},
-    {"m", "mark it"},
-    {NULL, NULL}};
+  { "map", "every document: which are in memory, which is trained now" },
+  { "held-out", "loss on questions kept aside, the cartridge alone: lower is better" },
+  { "together", "the same with other cartridges beside it; dim: older than the loss" },
+  { "arrows j k", "choose a document; PgUp, PgDn, Home g, End G" },
+  { "Enter F7", "open it: what was read of it, its conversations" },
+  { "w", "go to the worst: by held-out loss if it is recent, else by loss" },
+  { "s F6, I", "sort by the next column, turn the order round" },
+  { "m", "mark it" },
+  { NULL, NULL }
+};
 
-const fl_view fl_view_fleet = {"fleet", "Fleet", draw, key, NULL, help};
+const fl_view fl_view_fleet = { "fleet", "Fleet", draw, key, NULL, help };

@@ -11,8 +11,8 @@
 /* settings.curves */
 enum { SHOW_FLEET, SHOW_ONE, SHOW_WORST, SHOW_RUNS, SHOW_MODES };
 
-static const char *const mode_names[] = {"the fleet", "the selected document",
-                                         "the worst documents", "all runs"};
+static const char *const mode_names[] = { "the fleet", "the selected document",
+                                          "the worst documents", "all runs" };
 
 typedef struct curve {
   const fl_series *series;
@@ -30,7 +30,7 @@ static void add(curves *cs, const fl_series *s, bool raw, const char *name, size
   if (cs->n == FL_CURVES || s->n == 0) return;
   curve *c = &cs->c[cs->n];
   len = fl_text_fit(name, len < sizeof c->name ? len : sizeof c->name - 1, sizeof c->name);
-  *c = (curve){.series = s, .style = (fl_style)(ST_CURVE0 + cs->n), .raw = raw};
+  *c = (curve){ .series = s, .style = (fl_style)(ST_CURVE0 + cs->n), .raw = raw };
   memcpy(c->name, name, len);
   c->name[len] = '\0';
   cs->n++;
@@ -74,28 +74,26 @@ static void add_worst(fl_app *a, curves *cs) {
 }
 
 static curves choose(fl_app *a) {
-  curves cs = {.n = 0};
+  curves cs = { .n = 0 };
   const fl_snapshot *s = fl_app_snap(a);
   const fl_doc *d;
   bool held = a->settings.held_out;
   switch (a->settings.curves) {
-    case SHOW_ONE:
-      d = fl_fleet_selected(a);
-      if (d) add_all(&cs, &d->curves, held);
-      break;
-    case SHOW_WORST: add_worst(a, &cs); break;
-    case SHOW_RUNS:
-      for (size_t i = 0; i < a->n_feeds; i++)
-        add_text(&cs, &a->feed[i].snap.curves.loss, false, a->feed[i].label);
-      for (size_t i = 0; held && i < a->n_feeds; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%.40s, held-out", a->feed[i].label);
-        add_text(&cs, &a->feed[i].snap.curves.alone, false, name);
-      }
-      break;
-    default:
-      add_all(&cs, &s->curves, held);
-      break;
+  case SHOW_ONE:
+    d = fl_fleet_selected(a);
+    if (d) add_all(&cs, &d->curves, held);
+    break;
+  case SHOW_WORST: add_worst(a, &cs); break;
+  case SHOW_RUNS:
+    for (size_t i = 0; i < a->n_feeds; i++)
+      add_text(&cs, &a->feed[i].snap.curves.loss, false, a->feed[i].label);
+    for (size_t i = 0; held && i < a->n_feeds; i++) {
+      char name[64];
+      snprintf(name, sizeof name, "%.40s, held-out", a->feed[i].label);
+      add_text(&cs, &a->feed[i].snap.curves.alone, false, name);
+    }
+    break;
+  default: add_all(&cs, &s->curves, held); break;
   }
   return cs;
 }
@@ -138,7 +136,7 @@ typedef struct axis {
 static double to_axis(const axis *ax, double y) { return ax->log ? log10(y) : y; }
 
 static axis find_axis(const fl_column *col, size_t n, bool log_scale) {
-  axis ax = {INFINITY, -INFINITY, log_scale};
+  axis ax = { INFINITY, -INFINITY, log_scale };
   for (size_t i = 0; i < n; i++)
     for (int k = 0; k < 2; k++) {
       double y = (double)(k ? col[i].smooth : col[i].mean);
@@ -209,7 +207,7 @@ static void draw_plot(fl_app *a, fl_canvas *c, fl_rect frame, const curves *cs) 
   snprintf(title, sizeof title, "Loss by round: %s%s", mode_names[a->settings.curves],
            a->settings.log_scale ? " (log scale)" : "");
   fl_rect in = fl_frame(c, frame, title);
-  fl_rect r = {in.x + 8, in.y, in.w - 8, in.h - 1};
+  fl_rect r = { in.x + 8, in.y, in.w - 8, in.h - 1 };
   st->plot = r;
   if (r.w < 4 || r.h < 2) return;
   fl_canvas_clip(c, in);
@@ -219,13 +217,13 @@ static void draw_plot(fl_app *a, fl_canvas *c, fl_rect frame, const curves *cs) 
   }
   size_t n = 2 * (size_t)r.w;
   fl_column *col = fl_calloc(cs->n * n, sizeof *col);
-  fl_plot plot = {0};
+  fl_plot plot = { 0 };
   if (col && fl_plot_init(&plot, r.w, r.h) == FL_OK) {
     for (size_t i = 0; i < cs->n; i++)
       fl_series_columns(cs->c[i].series, st->x0, st->x1, a->settings.smoothing, col + i * n, n);
     axis ax = find_axis(col, cs->n * n, a->settings.log_scale);
     int cx = r.x + (int)((cursor_of(st, cs) - st->x0) / (st->x1 - st->x0) * r.w);
-    if (cx >= r.x && cx < r.x + r.w) fl_fill(c, (fl_rect){cx, r.y, 1, r.h}, ST_FRAME, 0x2502);
+    if (cx >= r.x && cx < r.x + r.w) fl_fill(c, (fl_rect){ cx, r.y, 1, r.h }, ST_FRAME, 0x2502);
     plot_curves(a, &plot, cs, col, &ax);
     fl_plot_draw(&plot, c, r.x, r.y);
     draw_axes(c, r, &ax, st);
@@ -286,8 +284,8 @@ static void draw_legend(fl_app *a, fl_canvas *c, fl_rect r, const curves *cs, bo
   if (!beside) return;
   y = r.y + r.h - 5;
   if (y <= r.y + (int)cs->n) return;
-  static const char *const keys[] = {"c  other curves", "s  smoothing", "y  log scale",
-                                     "+ -  zoom   PgUp PgDn  pan", "arrows  cursor   0  all"};
+  static const char *const keys[] = { "c  other curves", "s  smoothing", "y  log scale",
+                                      "+ -  zoom   PgUp PgDn  pan", "arrows  cursor   0  all" };
   for (size_t i = 0; i < 5; i++) fl_put(c, r.x + 1, y + (int)i, ST_DIM, keys[i]);
 }
 
@@ -305,7 +303,7 @@ static void draw(fl_app *a, fl_canvas *c) {
 /* --- keys ------------------------------------------------------------------------------------ */
 
 static void next_smoothing(fl_app *a) {
-  static const int steps[] = {0, 5, 20, 100, 500};
+  static const int steps[] = { 0, 5, 20, 100, 500 };
   size_t i = 0;
   while (i < 5 && steps[i] <= a->settings.smoothing) i++;
   a->settings.smoothing = steps[i % 5];
@@ -371,58 +369,62 @@ static bool mouse(fl_app *a, const fl_key *k) {
 
 static bool letter(fl_app *a, uint32_t cp) {
   switch (cp) {
-    case 'h': move_cursor(a, -1); return true;
-    case 'l': move_cursor(a, 1); return true;
-    case 'j': other_document(a, 1); return true;
-    case 'k': other_document(a, -1); return true;
-    case '+':
-    case '=': zoom(a, 0.5); return true;
-    case '-': zoom(a, 2); return true;
-    case '0': a->loss.fit = true; a->loss.cursor = NAN; return true;
-    case 's': next_smoothing(a); return true;
-    case 'c': next_mode(a); return true;
-    case 'y':
-      a->settings.log_scale = !a->settings.log_scale;
-      a->settings_changed = true;
-      return true;
-    case 'o':
-      a->settings.held_out = !a->settings.held_out;
-      a->settings_changed = true;
-      return true;
-    default: return false;
+  case 'h': move_cursor(a, -1); return true;
+  case 'l': move_cursor(a, 1); return true;
+  case 'j': other_document(a, 1); return true;
+  case 'k': other_document(a, -1); return true;
+  case '+':
+  case '=': zoom(a, 0.5); return true;
+  case '-': zoom(a, 2); return true;
+  case '0':
+    a->loss.fit = true;
+    a->loss.cursor = NAN;
+    return true;
+  case 's': next_smoothing(a); return true;
+  case 'c': next_mode(a); return true;
+  case 'y':
+    a->settings.log_scale = !a->settings.log_scale;
+    a->settings_changed = true;
+    return true;
+  case 'o':
+    a->settings.held_out = !a->settings.held_out;
+    a->settings_changed = true;
+    return true;
+  default: return false;
   }
 }
 
 static bool key(fl_app *a, const fl_key *k) {
   switch (k->code) {
-    case FL_KEY_LEFT: move_cursor(a, -1); return true;
-    case FL_KEY_RIGHT: move_cursor(a, 1); return true;
-    case FL_KEY_UP: other_document(a, -1); return true;
-    case FL_KEY_DOWN: other_document(a, 1); return true;
-    case FL_KEY_PAGE_UP: pan(a, -0.5); return true;
-    case FL_KEY_PAGE_DOWN: pan(a, 0.5); return true;
-    case FL_KEY_HOME: a->loss.cursor = 0; return true;
-    case FL_KEY_END: a->loss.cursor = NAN; return true;
-    case FL_KEY_MOUSE: return mouse(a, k);
-    case FL_KEY_F:
-      if (k->cp == 6) next_mode(a);
-      else if (k->cp == 7) next_smoothing(a);
-      else return false;
-      return true;
-    case FL_KEY_CHAR: return letter(a, k->cp);
-    default: return false;
+  case FL_KEY_LEFT: move_cursor(a, -1); return true;
+  case FL_KEY_RIGHT: move_cursor(a, 1); return true;
+  case FL_KEY_UP: other_document(a, -1); return true;
+  case FL_KEY_DOWN: other_document(a, 1); return true;
+  case FL_KEY_PAGE_UP: pan(a, -0.5); return true;
+  case FL_KEY_PAGE_DOWN: pan(a, 0.5); return true;
+  case FL_KEY_HOME: a->loss.cursor = 0; return true;
+  case FL_KEY_END: a->loss.cursor = NAN; return true;
+  case FL_KEY_MOUSE: return mouse(a, k);
+  case FL_KEY_F:
+    if (k->cp == 6) next_mode(a);
+    else if (k->cp == 7) next_smoothing(a);
+    else return false;
+    return true;
+  case FL_KEY_CHAR: return letter(a, k->cp);
+  default: return false;
   }
 }
 
 static const char *const help[][2] = {
-    {"c F6", "the fleet, the selected document, the worst ones, all runs"},
-    {"arrows h l", "move the cursor; its values stand above the plot"},
-    {"up down k j", "another document, where one is shown"},
-    {"+ -", "zoom in and out around the cursor; the wheel does it too"},
-    {"PgUp PgDn", "pan;  0: the whole run;  Home, End: cursor to the ends"},
-    {"s F7", "smoothing"},
-    {"y", "log scale"},
-    {"o", "held-out curves; none can come below the teacher's own for long"},
-    {NULL, NULL}};
+  { "c F6", "the fleet, the selected document, the worst ones, all runs" },
+  { "arrows h l", "move the cursor; its values stand above the plot" },
+  { "up down k j", "another document, where one is shown" },
+  { "+ -", "zoom in and out around the cursor; the wheel does it too" },
+  { "PgUp PgDn", "pan;  0: the whole run;  Home, End: cursor to the ends" },
+  { "s F7", "smoothing" },
+  { "y", "log scale" },
+  { "o", "held-out curves; none can come below the teacher's own for long" },
+  { NULL, NULL }
+};
 
-const fl_view fl_view_loss = {"loss", "Loss", draw, key, NULL, help};
+const fl_view fl_view_loss = { "loss", "Loss", draw, key, NULL, help };

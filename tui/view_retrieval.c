@@ -66,7 +66,7 @@ typedef struct verdict {
 } verdict;
 
 static verdict judge(const fl_json *j) {
-  verdict v = {NAN, NAN, 0};
+  verdict v = { NAN, NAN, 0 };
   const fl_json *docs = fl_json_get(j, "docs");
   if (!fl_json_is_arr(docs)) return v;
   for (const fl_json *h = fl_json_first(docs); h; h = fl_json_next(h)) {
@@ -97,7 +97,7 @@ static void explain(const fl_json *j, char *out, size_t size) {
   fl_fmt_num(a, v.lowest_chosen, 3);
   fl_fmt_num(b, v.best_other, 3);
   fl_fmt_num(d, v.lowest_chosen - v.best_other, 3);
-  fl_buf s = {0};
+  fl_buf s = { 0 };
   fl_buf_printf(&s, "Took %zu with the best scores: ", v.n_chosen);
   if (v.n_chosen > 1) fl_buf_puts(&s, "the last of them ");
   fl_buf_printf(&s, "%s", a);
@@ -116,8 +116,7 @@ static void draw_input(fl_app *a, fl_canvas *c, fl_rect frame, const fl_json *j)
   fl_edit_draw(&st->input, c, r.x + 1, r.y, r.w - 2, st->focus);
   if (!fl_action_live(a) && !st->input.len)
     hint = "nothing runs on this fleet now; `flotilla serve` answers what is typed here";
-  else if (!st->focus && !st->input.len)
-    hint = "press i or Enter to type a query";
+  else if (!st->focus && !st->input.len) hint = "press i or Enter to type a query";
   if (hint) fl_put_fit(c, r.x + 1, r.y, r.w - 2, ST_DIM, hint, strlen(hint));
   if (st->link.state == FL_LINK_FAILED) {
     fl_put_fit(c, r.x + 1, r.y + 1, r.w - 2, ST_BAD, st->link.error, strlen(st->link.error));
@@ -129,8 +128,9 @@ static void draw_input(fl_app *a, fl_canvas *c, fl_rect frame, const fl_json *j)
   const char *row;
   int y = r.y + 1;
   if (fl_json_get_str(j, "query", &query) && r.h >= 3) {
-    int x = r.x + 1 + fl_put(c, r.x + 1, y, ST_DIM, st->selected == SIZE_MAX && st->result
-                                                        ? "found for: " : "from the log: ");
+    int x = r.x + 1 +
+            fl_put(c, r.x + 1, y, ST_DIM,
+                   st->selected == SIZE_MAX && st->result ? "found for: " : "from the log: ");
     fl_put_fit(c, x, y++, r.x + r.w - x, ST_TEXT, query, strlen(query));
   }
   while (y < r.y + r.h && fl_text_wrap(line, len, (size_t)r.w - 2, &at, &row, &n))
@@ -193,7 +193,7 @@ static void draw_recent(fl_app *a, fl_canvas *c, fl_rect frame) {
     if (!query) query = "(its line cannot be read any more)";
     fl_put(c, r.x + 1, y, ST_DIM, fl_fmt_clock(clock, fl_store_t(&f->store, event)));
     fl_put_fit(c, r.x + 11, y, r.w - 12, ST_TEXT, query, strlen(query));
-    if (i == st->selected) fl_tint(c, (fl_rect){r.x, y, r.w, 1}, ST_SELECT);
+    if (i == st->selected) fl_tint(c, (fl_rect){ r.x, y, r.w, 1 }, ST_SELECT);
   }
   if (n == 0) fl_put(c, r.x + 1, r.y, ST_DIM, "none yet");
 }
@@ -271,21 +271,21 @@ static bool key(fl_app *a, const fl_key *k) {
   fl_retrieval_state *st = &a->retrieval;
   if (st->focus && typing_key(a, k)) return true;
   switch (k->code) {
-    case FL_KEY_UP: move(a, -1); return true;
-    case FL_KEY_DOWN: move(a, 1); return true;
-    case FL_KEY_ENTER: st->focus = true; return true;
-    case FL_KEY_MOUSE:
-      if (k->mouse == FL_MOUSE_WHEEL_UP) move(a, -1);
-      else if (k->mouse == FL_MOUSE_WHEEL_DOWN) move(a, 1);
-      else st->focus = k->y < a->layout.pane[FL_PANE_MAIN].y;
-      return true;
-    case FL_KEY_CHAR:
-      if (k->cp == 'k') move(a, -1);
-      else if (k->cp == 'j') move(a, 1);
-      else if (k->cp == 'i') st->focus = true;
-      else return false;
-      return true;
-    default: return false;
+  case FL_KEY_UP: move(a, -1); return true;
+  case FL_KEY_DOWN: move(a, 1); return true;
+  case FL_KEY_ENTER: st->focus = true; return true;
+  case FL_KEY_MOUSE:
+    if (k->mouse == FL_MOUSE_WHEEL_UP) move(a, -1);
+    else if (k->mouse == FL_MOUSE_WHEEL_DOWN) move(a, 1);
+    else st->focus = k->y < a->layout.pane[FL_PANE_MAIN].y;
+    return true;
+  case FL_KEY_CHAR:
+    if (k->cp == 'k') move(a, -1);
+    else if (k->cp == 'j') move(a, 1);
+    else if (k->cp == 'i') st->focus = true;
+    else return false;
+    return true;
+  default: return false;
   }
 }
 
@@ -294,11 +294,12 @@ static bool typing(const fl_app *a, uint32_t cp) {
 }
 
 static const char *const help[][2] = {
-    {"typing", "scores follow while you type; Esc leaves the field, i returns"},
-    {"check mark", "the document was chosen"},
-    {"floor", "the score that a document must reach"},
-    {"margin", "how far the best that was left out lies behind the last that was taken"},
-    {"up down", "go through the recent queries"},
-    {NULL, NULL}};
+  { "typing", "scores follow while you type; Esc leaves the field, i returns" },
+  { "check mark", "the document was chosen" },
+  { "floor", "the score that a document must reach" },
+  { "margin", "how far the best that was left out lies behind the last that was taken" },
+  { "up down", "go through the recent queries" },
+  { NULL, NULL }
+};
 
-const fl_view fl_view_retrieval = {"retrieval", "Retrieval", draw, key, typing, help};
+const fl_view fl_view_retrieval = { "retrieval", "Retrieval", draw, key, typing, help };

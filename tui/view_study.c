@@ -81,14 +81,15 @@ static void draw_row(fl_app *a, fl_canvas *c, fl_rect r, int y, size_t i, bool s
                                   : fl_study_kinds[st->kind < 8 ? st->kind : 0];
   fl_put_fit(c, r.x + 26, y, 13, st->rejected ? ST_WARN : ST_DIM, what, strlen(what));
   fl_put_fit(c, r.x + 40, y, r.w - 40, style, request, strlen(request));
-  if (sel) fl_tint(c, (fl_rect){r.x, y, r.w, 1}, ST_SELECT);
+  if (sel) fl_tint(c, (fl_rect){ r.x, y, r.w, 1 }, ST_SELECT);
 }
 
 /* Newest on top; the selection stays in sight. */
 static void draw_list(fl_app *a, fl_canvas *c, fl_rect frame) {
   fl_canvas_clip(c, frame);
-  fl_rect r = fl_frame(c, frame, a->study.held ? "Conversations (round, document, kind, request)"
-                                               : "Conversations as they come, newest on top");
+  fl_rect r = fl_frame(c, frame,
+                       a->study.held ? "Conversations (round, document, kind, request)"
+                                     : "Conversations as they come, newest on top");
   fl_canvas_clip(c, r);
   size_t sel = selected(a), rows = r.h > 0 ? (size_t)r.h : 0;
   a->study.page = rows;
@@ -118,8 +119,8 @@ static int put_wrapped(fl_canvas *c, fl_rect r, int y, fl_style st, const char *
 static void draw_opened(fl_app *a, fl_canvas *c, fl_rect frame) {
   fl_canvas_clip(c, frame);
   bool beside = a->layout.pane[FL_PANE_SIDE].w > 0;
-  fl_rect r = fl_frame(c, frame, beside ? "The selected conversation"
-                                        : "The selected conversation - F7: coverage");
+  fl_rect r = fl_frame(
+      c, frame, beside ? "The selected conversation" : "The selected conversation - F7: coverage");
   fl_canvas_clip(c, r);
   size_t sel = selected(a);
   if (sel == SIZE_MAX || r.w < 10) return;
@@ -172,8 +173,7 @@ static void draw(fl_app *a, fl_canvas *c) {
   draw_list(a, c, pane[FL_PANE_MAIN]);
   bool beside = pane[FL_PANE_SIDE].w > 0;
   if (beside || !a->study.coverage) draw_opened(a, c, pane[FL_PANE_LOWER]);
-  if (beside || a->study.coverage)
-    draw_coverage(a, c, pane[beside ? FL_PANE_SIDE : FL_PANE_LOWER]);
+  if (beside || a->study.coverage) draw_coverage(a, c, pane[beside ? FL_PANE_SIDE : FL_PANE_LOWER]);
 }
 
 static void move(fl_app *a, long rows) {
@@ -191,40 +191,41 @@ static void move(fl_app *a, long rows) {
 static bool key(fl_app *a, const fl_key *k) {
   long page = a->study.page > 1 ? (long)a->study.page : 1;
   switch (k->code) {
-    case FL_KEY_UP: move(a, -1); return true;
-    case FL_KEY_DOWN: move(a, 1); return true;
-    case FL_KEY_PAGE_UP: move(a, -page); return true;
-    case FL_KEY_PAGE_DOWN: move(a, page); return true;
-    case FL_KEY_HOME:
-    case FL_KEY_ESC: a->study.held = false; return true;
-    case FL_KEY_MOUSE:
-      if (k->mouse == FL_MOUSE_WHEEL_UP) move(a, -3);
-      else if (k->mouse == FL_MOUSE_WHEEL_DOWN) move(a, 3);
-      else return false;
-      return true;
-    case FL_KEY_F:
-      if (k->cp == 6) a->study.rejected_only = !a->study.rejected_only;
-      else if (k->cp == 7) a->study.coverage = !a->study.coverage;
-      else return false;
-      return true;
-    case FL_KEY_CHAR:
-      if (k->cp == 'k') move(a, -1);
-      else if (k->cp == 'j') move(a, 1);
-      else if (k->cp == 'g') a->study.held = false;
-      else if (k->cp == 'x') a->study.rejected_only = !a->study.rejected_only;
-      else if (k->cp == 'v') a->study.coverage = !a->study.coverage;
-      else return false;
-      return true;
-    default: return false;
+  case FL_KEY_UP: move(a, -1); return true;
+  case FL_KEY_DOWN: move(a, 1); return true;
+  case FL_KEY_PAGE_UP: move(a, -page); return true;
+  case FL_KEY_PAGE_DOWN: move(a, page); return true;
+  case FL_KEY_HOME:
+  case FL_KEY_ESC: a->study.held = false; return true;
+  case FL_KEY_MOUSE:
+    if (k->mouse == FL_MOUSE_WHEEL_UP) move(a, -3);
+    else if (k->mouse == FL_MOUSE_WHEEL_DOWN) move(a, 3);
+    else return false;
+    return true;
+  case FL_KEY_F:
+    if (k->cp == 6) a->study.rejected_only = !a->study.rejected_only;
+    else if (k->cp == 7) a->study.coverage = !a->study.coverage;
+    else return false;
+    return true;
+  case FL_KEY_CHAR:
+    if (k->cp == 'k') move(a, -1);
+    else if (k->cp == 'j') move(a, 1);
+    else if (k->cp == 'g') a->study.held = false;
+    else if (k->cp == 'x') a->study.rejected_only = !a->study.rejected_only;
+    else if (k->cp == 'v') a->study.coverage = !a->study.coverage;
+    else return false;
+    return true;
+  default: return false;
   }
 }
 
 static const char *const help[][2] = {
-    {"arrows j k", "go through the conversations; below stands the whole text"},
-    {"Home g Esc", "back to the newest, which follows what comes"},
-    {"x F6", "only what was rejected, with the reason"},
-    {"v F7", "what was read of each document, below; on a wide screen it stands beside"},
-    {"strips", "darker where more conversations were made from that part"},
-    {NULL, NULL}};
+  { "arrows j k", "go through the conversations; below stands the whole text" },
+  { "Home g Esc", "back to the newest, which follows what comes" },
+  { "x F6", "only what was rejected, with the reason" },
+  { "v F7", "what was read of each document, below; on a wide screen it stands beside" },
+  { "strips", "darker where more conversations were made from that part" },
+  { NULL, NULL }
+};
 
-const fl_view fl_view_study = {"study", "Study", draw, key, NULL, help};
+const fl_view fl_view_study = { "study", "Study", draw, key, NULL, help };

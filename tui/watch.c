@@ -11,9 +11,9 @@
 #include "tui/term.h"
 #include "tui/tui.h"
 
-static const double frame_s = 0.1;   /* at most ten redraws a second, but a key shows at once */
-static const double read_s = 0.05;   /* of reading between two looks at the keys */
-static const double clock_s = 1;     /* "ago" columns of a live run */
+static const double frame_s = 0.1; /* at most ten redraws a second, but a key shows at once */
+static const double read_s = 0.05; /* of reading between two looks at the keys */
+static const double clock_s = 1;   /* "ago" columns of a live run */
 
 typedef struct loop {
   fl_app *app;
@@ -56,15 +56,15 @@ static bool take_keys(loop *l) {
 }
 
 static void wait_for(loop *l, double seconds) {
-  struct pollfd fd[8] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                         {.fd = fl_term_signal_fd(), .events = POLLIN}};
+  struct pollfd fd[8] = { { .fd = STDIN_FILENO, .events = POLLIN },
+                          { .fd = fl_term_signal_fd(), .events = POLLIN } };
   nfds_t n = 2;
   fl_app *a = l->app;
-  const fl_link *const links[] = {&a->command, &a->retrieval.link, &a->chat.link,
-                                  &a->chat.bare_link};
+  const fl_link *const links[] = { &a->command, &a->retrieval.link, &a->chat.link,
+                                   &a->chat.bare_link };
   for (size_t i = 0; i < sizeof links / sizeof *links; i++)
     if (links[i]->state == FL_LINK_WAITING)
-      fd[n++] = (struct pollfd){.fd = links[i]->fd, .events = fl_link_events(links[i])};
+      fd[n++] = (struct pollfd){ .fd = links[i]->fd, .events = fl_link_events(links[i]) };
   int ready = poll(fd, n, (int)ceil(seconds * 1000));
   if (ready > 0 && (fd[0].revents & (POLLHUP | POLLERR | POLLNVAL))) l->hung_up = true;
 }
@@ -91,7 +91,7 @@ static void run(loop *l) {
 }
 
 static int watch_screen(const fl_tui_options *opt, fl_app *a, fl_err *err) {
-  loop l = {.app = a, .color = -1};
+  loop l = { .app = a, .color = -1 };
   int kept = a->settings.color;
   if (opt->color != FL_TUI_COLOR_AUTO) a->settings.color = (int)opt->color;
   int rc = fl_term_open(&l.term, a->settings.mouse && !opt->no_mouse, err);

@@ -36,13 +36,9 @@ void fl_buf_append(fl_buf *b, const void *data, size_t len) {
   b->data[b->len] = '\0';
 }
 
-void fl_buf_puts(fl_buf *b, const char *s) {
-  fl_buf_append(b, s, strlen(s));
-}
+void fl_buf_puts(fl_buf *b, const char *s) { fl_buf_append(b, s, strlen(s)); }
 
-void fl_buf_putc(fl_buf *b, char c) {
-  fl_buf_append(b, &c, 1);
-}
+void fl_buf_putc(fl_buf *b, char c) { fl_buf_append(b, &c, 1); }
 
 void fl_buf_printf(fl_buf *b, const char *fmt, ...) {
   va_list ap, again;
@@ -65,7 +61,7 @@ void fl_buf_reset(fl_buf *b) {
 
 void fl_buf_release(fl_buf *b) {
   fl_free(b->data);
-  *b = (fl_buf){0};
+  *b = (fl_buf){ 0 };
 }
 
 char *fl_buf_detach(fl_buf *b) {
@@ -75,7 +71,7 @@ char *fl_buf_detach(fl_buf *b) {
     return NULL;
   }
   char *s = b->data;
-  *b = (fl_buf){0};
+  *b = (fl_buf){ 0 };
   return s;
 }
 
@@ -102,9 +98,7 @@ void fl_ids_append(fl_ids *v, const int32_t *ids, size_t n) {
   v->len = need;
 }
 
-void fl_ids_push(fl_ids *v, int32_t id) {
-  fl_ids_append(v, &id, 1);
-}
+void fl_ids_push(fl_ids *v, int32_t id) { fl_ids_append(v, &id, 1); }
 
 void fl_ids_reset(fl_ids *v) {
   v->len = 0;
@@ -113,5 +107,5 @@ void fl_ids_reset(fl_ids *v) {
 
 void fl_ids_release(fl_ids *v) {
   fl_free(v->data);
-  *v = (fl_ids){0};
+  *v = (fl_ids){ 0 };
 }

@@ -35,17 +35,11 @@ void fl_err_prefix(fl_err *err, const char *fmt, ...) {
 
 int fl_exit_status(int code) {
   switch (code) {
-  case FL_OK:
-    return 0;
-  case FL_EUSAGE:
-    return 2;
-  case FL_EGATE:
-    return 3;
-  case FL_EINPUT:
-    return 4;
-  case FL_EINTR:
-    return 130;
-  default:
-    return 1;
+  case FL_OK: return 0;
+  case FL_EUSAGE: return 2;
+  case FL_EGATE: return 3;
+  case FL_EINPUT: return 4;
+  case FL_EINTR: return 130;
+  default: return 1;
   }
 }

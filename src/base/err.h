@@ -13,15 +13,15 @@
 
 enum {
   FL_OK = 0,
-  FL_EFAIL = -1,    /* the operation failed (I/O, full disk, a peer); exit status 1 */
-  FL_EUSAGE = -2,   /* a flag or an argument is wrong; exit status 2 */
-  FL_EGATE = -3,    /* a gate or an evaluation threshold was not met; exit status 3 */
-  FL_EINPUT = -4,   /* an input file is damaged or does not fit the model; exit status 4 */
-  FL_EINTR = -5,    /* stopped by a signal with the state saved; exit status 130 */
-  FL_ENOMEM = -6,   /* memory; exit status 1 */
-  FL_ENOENT = -7,   /* a named thing does not exist; exit status 1, or 2 when a flag named it */
-  FL_EBUSY = -8,    /* another process holds the lock; exit status 1 */
-  FL_EFULL = -9     /* a bounded resource (pool, queue, context) is full; exit status 1 */
+  FL_EFAIL = -1,  /* the operation failed (I/O, full disk, a peer); exit status 1 */
+  FL_EUSAGE = -2, /* a flag or an argument is wrong; exit status 2 */
+  FL_EGATE = -3,  /* a gate or an evaluation threshold was not met; exit status 3 */
+  FL_EINPUT = -4, /* an input file is damaged or does not fit the model; exit status 4 */
+  FL_EINTR = -5,  /* stopped by a signal with the state saved; exit status 130 */
+  FL_ENOMEM = -6, /* memory; exit status 1 */
+  FL_ENOENT = -7, /* a named thing does not exist; exit status 1, or 2 when a flag named it */
+  FL_EBUSY = -8,  /* another process holds the lock; exit status 1 */
+  FL_EFULL = -9   /* a bounded resource (pool, queue, context) is full; exit status 1 */
 };
 
 #define FL_ERR_TEXT 1024

@@ -74,7 +74,7 @@ uint64_t fl_events_lost(const fl_events *log) {
 
 void fl_event_begin(fl_event *e, const char *kind) {
   long long ms = llround(fl_wall_s() * 1000);
-  *e = (fl_event){0};
+  *e = (fl_event){ 0 };
   fl_buf_printf(&e->text, "{\"t\":%lld.%03lld,\"ev\":", ms / 1000, ms % 1000);
   fl_json_escape(&e->text, kind, strlen(kind));
 }

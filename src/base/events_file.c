@@ -17,23 +17,23 @@
 #include "base/mem.h"
 
 enum {
-  LOCK_TRIES = 250,  /* a millisecond apart; after that a holder is taken to be stopped */
-  MOVES_MAX = 4,     /* times that the part may change under a writer before it writes anyway */
-  RETRY_S = 10       /* between attempts to turn a part that could not be turned */
+  LOCK_TRIES = 250, /* a millisecond apart; after that a holder is taken to be stopped */
+  MOVES_MAX = 4,    /* times that the part may change under a writer before it writes anyway */
+  RETRY_S = 10      /* between attempts to turn a part that could not be turned */
 };
 
 struct fl_events_file {
-  char *path, *older;     /* links followed */
+  char *path, *older; /* links followed */
   int fd;
-  bool regular;           /* else there are no parts: a pipe, a device */
-  bool cut;               /* a write ended inside a line */
-  bool impatient;         /* the last lock was not to be had */
-  bool told, turn_told;   /* of lines that are missing; of a part that cannot be turned */
-  double next_turn;       /* fl_now_s() */
-  uint64_t limit;         /* bytes of a part */
-  uint64_t head_bytes;    /* of our head in the current part */
-  uint64_t missing;       /* lines since the last that was written */
-  atomic_ullong lost;     /* lines in all; any thread */
+  bool regular;         /* else there are no parts: a pipe, a device */
+  bool cut;             /* a write ended inside a line */
+  bool impatient;       /* the last lock was not to be had */
+  bool told, turn_told; /* of lines that are missing; of a part that cannot be turned */
+  double next_turn;     /* fl_now_s() */
+  uint64_t limit;       /* bytes of a part */
+  uint64_t head_bytes;  /* of our head in the current part */
+  uint64_t missing;     /* lines since the last that was written */
+  atomic_ullong lost;   /* lines in all; any thread */
   _Atomic(fl_events_head_fn *) head;
   void *head_ctx;
 };
@@ -117,7 +117,8 @@ static int fail_turn(fl_events_file *f, int why) {
   f->next_turn = fl_now_s() + RETRY_S;
   if (!f->turn_told)
     fl_warn("%s: cannot be renamed to %s (%s); it grows to twice its size, then events are left "
-            "out", f->path, f->older, fl_fs_reason(why));
+            "out",
+            f->path, f->older, fl_fs_reason(why));
   f->turn_told = true;
   return why;
 }
@@ -174,8 +175,9 @@ uint64_t fl_events_count(const char *text, size_t len) {
 static void miss(fl_events_file *f, uint64_t n, int why) {
   f->missing += n;
   atomic_fetch_add(&f->lost, n);
-  if (!f->told) fl_warn("%s: cannot be written (%s); events are missing from now on", f->path,
-                        fl_fs_reason(why));
+  if (!f->told)
+    fl_warn("%s: cannot be written (%s); events are missing from now on", f->path,
+            fl_fs_reason(why));
   f->told = true;
 }
 

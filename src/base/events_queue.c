@@ -19,12 +19,12 @@ struct fl_events_queue {
 
   /* Under mu. */
   fl_buf waiting;
-  uint64_t n_waiting;     /* lines of it */
-  uint64_t n_writing;     /* lines that the thread has in hand */
-  uint64_t n_dropped;     /* since the thread looked */
-  bool told;              /* of lines that are dropped, until one is written */
-  bool stop, left, gone;  /* the thread is to end; is left alone; has ended */
-  bool hung;              /* somebody waited in vain */
+  uint64_t n_waiting;    /* lines of it */
+  uint64_t n_writing;    /* lines that the thread has in hand */
+  uint64_t n_dropped;    /* since the thread looked */
+  bool told;             /* of lines that are dropped, until one is written */
+  bool stop, left, gone; /* the thread is to end; is left alone; has ended */
+  bool hung;             /* somebody waited in vain */
 };
 
 /* Takes what waits into `out`; false when the thread is to end. */

@@ -20,20 +20,20 @@ static const struct reason {
   int number;
   const char *what, *remedy;
 } reasons[] = {
-    {ENOSPC, "no space left on the disk", "free some space and repeat"},
-    {EDQUOT, "the disk quota is used up", "free some space and repeat"},
-    {EFBIG, "the file would grow over the allowed size", "raise the limit (ulimit -f) and repeat"},
-    {EIO, "the disk reported an input/output error", "check the disk"},
-    {EROFS, "the disk is mounted read-only", "choose another folder"},
-    {EACCES, "permission denied", "check its permissions"},
-    {EPERM, "permission denied", "check its permissions"},
-    {ENOENT, "no such file or folder", "check the name"},
-    {ENOTDIR, "a part of the path is not a folder", "check the name"},
-    {EISDIR, "it is a folder", "name a file"},
-    {ENAMETOOLONG, "the name is too long", "shorten it"},
-    {EMFILE, "too many open files", "raise the limit (ulimit -n) and repeat"},
-    {ENFILE, "too many open files", "close other programs and repeat"},
-    {ENOMEM, "not enough memory", "close other programs and repeat"},
+  { ENOSPC, "no space left on the disk", "free some space and repeat" },
+  { EDQUOT, "the disk quota is used up", "free some space and repeat" },
+  { EFBIG, "the file would grow over the allowed size", "raise the limit (ulimit -f) and repeat" },
+  { EIO, "the disk reported an input/output error", "check the disk" },
+  { EROFS, "the disk is mounted read-only", "choose another folder" },
+  { EACCES, "permission denied", "check its permissions" },
+  { EPERM, "permission denied", "check its permissions" },
+  { ENOENT, "no such file or folder", "check the name" },
+  { ENOTDIR, "a part of the path is not a folder", "check the name" },
+  { EISDIR, "it is a folder", "name a file" },
+  { ENAMETOOLONG, "the name is too long", "shorten it" },
+  { EMFILE, "too many open files", "raise the limit (ulimit -n) and repeat" },
+  { ENFILE, "too many open files", "close other programs and repeat" },
+  { ENOMEM, "not enough memory", "close other programs and repeat" },
 };
 
 static const struct reason *find_reason(int number) {
@@ -87,7 +87,7 @@ int fl_map_open(fl_map *out, const char *path, fl_err *err) {
   if (rc != FL_OK) return rc;
   if (size == 0) {
     close(fd);
-    *out = (fl_map){.data = (const uint8_t *)"", .size = 0};
+    *out = (fl_map){ .data = (const uint8_t *)"", .size = 0 };
     return FL_OK;
   }
   if (size > PTRDIFF_MAX) {
@@ -98,14 +98,14 @@ int fl_map_open(fl_map *out, const char *path, fl_err *err) {
   int number = errno;
   close(fd);
   if (p == MAP_FAILED) return fl_fs_fail_errno(err, path, "mapped into memory", number);
-  *out = (fl_map){.data = p, .size = (size_t)size};
+  *out = (fl_map){ .data = p, .size = (size_t)size };
   return FL_OK;
 }
 
 void fl_map_close(fl_map *m) {
   /* The cast only takes the const off that the mapping carries for its users. */
   if (m->size > 0) munmap((void *)(uintptr_t)m->data, m->size);
-  *m = (fl_map){0};
+  *m = (fl_map){ 0 };
 }
 
 void fl_map_drop(const fl_map *m, size_t offset, size_t size) {
@@ -364,13 +364,9 @@ static double clock_s(clockid_t which) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-double fl_now_s(void) {
-  return clock_s(CLOCK_MONOTONIC);
-}
+double fl_now_s(void) { return clock_s(CLOCK_MONOTONIC); }
 
-double fl_wall_s(void) {
-  return clock_s(CLOCK_REALTIME);
-}
+double fl_wall_s(void) { return clock_s(CLOCK_REALTIME); }
 
 size_t fl_peak_rss_bytes(void) {
   struct rusage use;

@@ -62,7 +62,7 @@ const char *fl_sink_settle(fl_sink *s);
 
 int fl_fs_sync_dir(const char *dir, fl_err *err);
 int fl_fs_sync_parent(const char *path, fl_err *err); /* the folder that a file lies in */
-int fl_fs_mkdir(const char *path, fl_err *err); /* with parents; existing folder is FL_OK */
+int fl_fs_mkdir(const char *path, fl_err *err);       /* with parents; existing folder is FL_OK */
 /* The same; *made = the first folder of the path that was not there, NULL: all were (fl_free). */
 int fl_fs_mkdir_made(char **made, const char *path, fl_err *err);
 /* Takes that back: removes the folders from `path` up to `made`, as far as they are empty. */
@@ -105,8 +105,8 @@ const char *fl_fs_reason(int errno_value);
  * FL_EINPUT for EISDIR, FL_EFAIL otherwise. */
 int fl_fs_fail_errno(fl_err *err, const char *path, const char *done, int errno_value);
 
-double fl_now_s(void);      /* monotonic seconds */
-double fl_wall_s(void);     /* seconds since 1970, UTC */
+double fl_now_s(void);  /* monotonic seconds */
+double fl_wall_s(void); /* seconds since 1970, UTC */
 size_t fl_peak_rss_bytes(void);
 size_t fl_rss_bytes(void);
 

@@ -133,9 +133,7 @@ int fl_sink_write(fl_sink *s, const void *data, size_t n_bytes) {
   return FL_OK;
 }
 
-const char *fl_sink_settle(fl_sink *s) {
-  return sink_flush(s) == FL_OK ? s->path : NULL;
-}
+const char *fl_sink_settle(fl_sink *s) { return sink_flush(s) == FL_OK ? s->path : NULL; }
 
 static void sink_free(fl_sink *s) {
   fl_free(s->path);

@@ -35,6 +35,4 @@ void fl_hasher_text(const fl_hasher *h, char out[FL_HASH_TEXT]) {
   put_text(out, XXH3_128bits_digest(&h->state));
 }
 
-void fl_hasher_free(fl_hasher *h) {
-  fl_free(h);
-}
+void fl_hasher_free(fl_hasher *h) { fl_free(h); }

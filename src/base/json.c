@@ -52,21 +52,13 @@ int fl_json_parse(fl_json **out, const char *text, size_t len, fl_err *err) {
   return FL_OK;
 }
 
-void fl_json_free(fl_json *root) {
-  cJSON_Delete(root);
-}
+void fl_json_free(fl_json *root) { cJSON_Delete(root); }
 
-fl_json *fl_json_object(void) {
-  return cJSON_CreateObject();
-}
+fl_json *fl_json_object(void) { return cJSON_CreateObject(); }
 
-fl_json *fl_json_array(void) {
-  return cJSON_CreateArray();
-}
+fl_json *fl_json_array(void) { return cJSON_CreateArray(); }
 
-fl_json *fl_json_number(double v) {
-  return cJSON_CreateNumber(v);
-}
+fl_json *fl_json_number(double v) { return cJSON_CreateNumber(v); }
 
 const fl_json *fl_json_get(const fl_json *obj, const char *key) {
   return cJSON_IsObject(obj) ? cJSON_GetObjectItemCaseSensitive(obj, key) : NULL;
@@ -98,9 +90,7 @@ bool fl_json_get_bool(const fl_json *obj, const char *key, bool *out) {
   return true;
 }
 
-const char *fl_json_as_str(const fl_json *v) {
-  return cJSON_IsString(v) ? v->valuestring : NULL;
-}
+const char *fl_json_as_str(const fl_json *v) { return cJSON_IsString(v) ? v->valuestring : NULL; }
 
 bool fl_json_as_num(const fl_json *v, double *out) {
   if (!cJSON_IsNumber(v)) return false;
@@ -108,13 +98,9 @@ bool fl_json_as_num(const fl_json *v, double *out) {
   return true;
 }
 
-bool fl_json_is_obj(const fl_json *v) {
-  return cJSON_IsObject(v);
-}
+bool fl_json_is_obj(const fl_json *v) { return cJSON_IsObject(v); }
 
-bool fl_json_is_arr(const fl_json *v) {
-  return cJSON_IsArray(v);
-}
+bool fl_json_is_arr(const fl_json *v) { return cJSON_IsArray(v); }
 
 size_t fl_json_len(const fl_json *arr_or_obj) {
   size_t n = 0;
@@ -132,21 +118,16 @@ const fl_json *fl_json_first(const fl_json *arr_or_obj) {
   return cJSON_IsArray(arr_or_obj) || cJSON_IsObject(arr_or_obj) ? arr_or_obj->child : NULL;
 }
 
-const fl_json *fl_json_next(const fl_json *v) {
-  return v->next;
-}
+const fl_json *fl_json_next(const fl_json *v) { return v->next; }
 
-const char *fl_json_key(const fl_json *member) {
-  return member->string;
-}
+const char *fl_json_key(const fl_json *member) { return member->string; }
 
 bool fl_json_set(fl_json *obj, const char *key, fl_json *v) {
   if (v == NULL) return false;
   bool done = cJSON_IsObject(obj);
   if (done && fl_json_get(obj, key) != NULL)
     done = cJSON_ReplaceItemInObjectCaseSensitive(obj, key, v);
-  else if (done)
-    done = cJSON_AddItemToObject(obj, key, v);
+  else if (done) done = cJSON_AddItemToObject(obj, key, v);
   if (!done) cJSON_Delete(v);
   return done;
 }
@@ -174,9 +155,7 @@ bool fl_json_push(fl_json *arr, fl_json *v) {
   return false;
 }
 
-fl_json *fl_json_dup(const fl_json *v) {
-  return cJSON_Duplicate(v, true);
-}
+fl_json *fl_json_dup(const fl_json *v) { return cJSON_Duplicate(v, true); }
 
 void fl_json_del(fl_json *obj, const char *key) {
   if (cJSON_IsObject(obj)) cJSON_DeleteItemFromObjectCaseSensitive(obj, key);

@@ -28,7 +28,7 @@ bool fl_json_get_num(const fl_json *obj, const char *key, double *out);
 /* Exact integers in 0..2^53 only. */
 bool fl_json_get_u64(const fl_json *obj, const char *key, uint64_t *out);
 bool fl_json_get_bool(const fl_json *obj, const char *key, bool *out);
-const char *fl_json_as_str(const fl_json *v);         /* NULL if no string */
+const char *fl_json_as_str(const fl_json *v); /* NULL if no string */
 bool fl_json_as_num(const fl_json *v, double *out);
 bool fl_json_is_obj(const fl_json *v);
 bool fl_json_is_arr(const fl_json *v);

@@ -100,7 +100,7 @@ static int check_string(cursor *c) {
 }
 
 static int check_scalar(cursor *c) {
-  static const char *const words[] = {"true", "false", "null"};
+  static const char *const words[] = { "true", "false", "null" };
   if (c->at < c->len && c->text[c->at] == '"') return check_string(c);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     size_t n = strlen(words[i]);
@@ -137,7 +137,7 @@ static int after_value(cursor *c, const char *closers, size_t *depth, bool *more
 }
 
 int fl_json_check(const char *text, size_t len, fl_err *err) {
-  cursor c = {.text = text, .len = len, .err = err};
+  cursor c = { .text = text, .len = len, .err = err };
   char closers[FL_JSON_DEPTH];
   size_t depth = 0;
   bool more = true;

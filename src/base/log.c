@@ -10,13 +10,9 @@
 
 static atomic_int current_level = 0;
 
-void fl_log_set_level(int level) {
-  atomic_store(&current_level, level);
-}
+void fl_log_set_level(int level) { atomic_store(&current_level, level); }
 
-int fl_log_level(void) {
-  return atomic_load(&current_level);
-}
+int fl_log_level(void) { return atomic_load(&current_level); }
 
 __attribute__((format(printf, 1, 0))) static void put_line(const char *fmt, va_list ap) {
   char line[4096] = "flotilla: ";
@@ -40,18 +36,10 @@ __attribute__((format(printf, 1, 0))) static void put_line(const char *fmt, va_l
     va_end(ap);                                                                                    \
   } while (0)
 
-void fl_error(const char *fmt, ...) {
-  PUT_FROM(-1);
-}
+void fl_error(const char *fmt, ...) { PUT_FROM(-1); }
 
-void fl_warn(const char *fmt, ...) {
-  PUT_FROM(0);
-}
+void fl_warn(const char *fmt, ...) { PUT_FROM(0); }
 
-void fl_info(const char *fmt, ...) {
-  PUT_FROM(0);
-}
+void fl_info(const char *fmt, ...) { PUT_FROM(0); }
 
-void fl_debug(const char *fmt, ...) {
-  PUT_FROM(1);
-}
+void fl_debug(const char *fmt, ...) { PUT_FROM(1); }

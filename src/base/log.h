@@ -6,8 +6,8 @@
 void fl_log_set_level(int level);
 int fl_log_level(void);
 void fl_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void fl_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));   /* level >= 0 */
-void fl_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));   /* level >= 0 */
-void fl_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));  /* level >= 1 */
+void fl_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));  /* level >= 0 */
+void fl_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));  /* level >= 0 */
+void fl_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* level >= 1 */
 
 #endif

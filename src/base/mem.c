@@ -110,13 +110,9 @@ static char *copy_text(const char *s, size_t len) {
   return out;
 }
 
-char *fl_strdup(const char *s) {
-  return copy_text(s, strlen(s));
-}
+char *fl_strdup(const char *s) { return copy_text(s, strlen(s)); }
 
-char *fl_strndup(const char *s, size_t n) {
-  return copy_text(s, strnlen(s, n));
-}
+char *fl_strndup(const char *s, size_t n) { return copy_text(s, strnlen(s, n)); }
 
 char *fl_asprintf(const char *fmt, ...) {
   va_list ap, again;
@@ -131,21 +127,17 @@ char *fl_asprintf(const char *fmt, ...) {
   return out;
 }
 
-void fl_free(void *p) {
-  free(p);
-}
+void fl_free(void *p) { free(p); }
 
 int fl_arena_init(fl_arena *a, size_t n_bytes) {
   size_t rounded;
   uint8_t *base = aligned_block(n_bytes, 1, FL_ALIGN, &rounded);
   if (base == NULL) return FL_ENOMEM;
-  *a = (fl_arena){.base = base, .cap = rounded};
+  *a = (fl_arena){ .base = base, .cap = rounded };
   return FL_OK;
 }
 
-void fl_arena_measure(fl_arena *a) {
-  *a = (fl_arena){.cap = SIZE_MAX, .measuring = true};
-}
+void fl_arena_measure(fl_arena *a) { *a = (fl_arena){ .cap = SIZE_MAX, .measuring = true }; }
 
 void *fl_arena_take(fl_arena *a, size_t n, size_t size) {
   size_t total, end;
@@ -162,9 +154,7 @@ void *fl_arena_take(fl_arena *a, size_t n, size_t size) {
   return p;
 }
 
-void fl_arena_touch(fl_arena *a) {
-  memset(a->base, 0, a->cap);
-}
+void fl_arena_touch(fl_arena *a) { memset(a->base, 0, a->cap); }
 
 void fl_arena_forget(fl_arena *a, size_t from) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -175,21 +165,15 @@ void fl_arena_forget(fl_arena *a, size_t from) {
 
 void fl_arena_release(fl_arena *a) {
   free(a->base);
-  *a = (fl_arena){0};
+  *a = (fl_arena){ 0 };
 }
 
-void fl_mem_fault_after(size_t n) {
-  hooks.fault_in = n;
-}
+void fl_mem_fault_after(size_t n) { hooks.fault_in = n; }
 
-void fl_mem_guard_enter(void) {
-  hooks.guard_depth++;
-}
+void fl_mem_guard_enter(void) { hooks.guard_depth++; }
 
 void fl_mem_guard_leave(void) {
   if (hooks.guard_depth > 0) hooks.guard_depth--;
 }
 
-size_t fl_mem_guard_hits(void) {
-  return hooks.guard_hits;
-}
+size_t fl_mem_guard_hits(void) { return hooks.guard_hits; }

@@ -29,19 +29,19 @@ void fl_philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t ke
 
 fl_rng fl_rng_stream(uint64_t seed, uint32_t purpose, uint32_t document, uint32_t round,
                      uint32_t conversation) {
-  return (fl_rng){.seed = seed,
-                  .purpose = purpose,
-                  .document = document,
-                  .round = round,
-                  .conversation = conversation};
+  return (fl_rng){ .seed = seed,
+                   .purpose = purpose,
+                   .document = document,
+                   .round = round,
+                   .conversation = conversation };
 }
 
 uint64_t fl_rng_u64(fl_rng *r) {
-  const uint32_t seed[2] = {(uint32_t)r->seed, (uint32_t)(r->seed >> 32)};
-  const uint32_t identity[4] = {r->purpose, r->document, r->round, r->conversation};
+  const uint32_t seed[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
+  const uint32_t identity[4] = { r->purpose, r->document, r->round, r->conversation };
   uint32_t own[4], block[4];
   fl_philox4x32(own, identity, seed);
-  const uint32_t counter[4] = {r->index, 0, own[2], own[3]};
+  const uint32_t counter[4] = { r->index, 0, own[2], own[3] };
   fl_philox4x32(block, counter, own);
   r->index++;
   return (uint64_t)block[1] << 32 | block[0];
@@ -55,9 +55,7 @@ uint64_t fl_rng_below(fl_rng *r, uint64_t n) {
   return x % n;
 }
 
-double fl_rng_unit(fl_rng *r) {
-  return (double)(fl_rng_u64(r) >> 11) * 0x1p-53;
-}
+double fl_rng_unit(fl_rng *r) { return (double)(fl_rng_u64(r) >> 11) * 0x1p-53; }
 
 double fl_rng_normal(fl_rng *r) {
   double radius = 1.0 - fl_rng_unit(r); /* in (0, 1], so that the logarithm is finite */

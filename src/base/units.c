@@ -95,7 +95,7 @@ int fl_parse_seconds(double *out, const char *s) {
 #define FORMAT_ROOM 32
 
 char *fl_format_bytes(char *buf, uint64_t n) {
-  static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
   if (n < 1024) {
     snprintf(buf, FORMAT_ROOM, "%d B", (int)n);
     return buf;
@@ -118,11 +118,8 @@ char *fl_format_seconds(char *buf, double s) {
     return buf;
   }
   long long tenths = llround(s * 10), whole = llround(s);
-  if (tenths < 600)
-    snprintf(buf, FORMAT_ROOM, "%lld.%llds", tenths / 10, tenths % 10);
-  else if (whole < 3600)
-    snprintf(buf, FORMAT_ROOM, "%lldm %02llds", whole / 60, whole % 60);
-  else
-    snprintf(buf, FORMAT_ROOM, "%lldh %02lldm", whole / 3600, whole % 3600 / 60);
+  if (tenths < 600) snprintf(buf, FORMAT_ROOM, "%lld.%llds", tenths / 10, tenths % 10);
+  else if (whole < 3600) snprintf(buf, FORMAT_ROOM, "%lldm %02llds", whole / 60, whole % 60);
+  else snprintf(buf, FORMAT_ROOM, "%lldh %02lldm", whole / 3600, whole % 3600 / 60);
   return buf;
 }

@@ -45,7 +45,7 @@ size_t fl_utf8_decode(uint32_t *cp, bool *valid, const char *s, size_t len) {
     *cp = 0xFFFD;
     return 1;
   }
-  static const uint8_t mask[5] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  static const uint8_t mask[5] = { 0, 0x7F, 0x1F, 0x0F, 0x07 };
   uint32_t v = (uint32_t)(p[0] & mask[want]);
   for (size_t i = 1; i < want; i++) v = (v << 6) | (p[i] & 0x3F);
   *cp = v;
@@ -59,7 +59,7 @@ size_t fl_utf8_encode(char out[4], uint32_t cp) {
     return 1;
   }
   size_t n = cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
-  static const uint8_t head[5] = {0, 0, 0xC0, 0xE0, 0xF0};
+  static const uint8_t head[5] = { 0, 0, 0xC0, 0xE0, 0xF0 };
   for (size_t i = n - 1; i > 0; i--) {
     out[i] = (char)(0x80 | (cp & 0x3F));
     cp >>= 6;

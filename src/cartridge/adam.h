@@ -7,7 +7,7 @@
 #include "cartridge/cartridge.h"
 
 typedef struct fl_adam {
-  fl_rows m, v;      /* of the trainable rows: n_rows - frozen */
+  fl_rows m, v; /* of the trainable rows: n_rows - frozen */
   uint64_t step;
 } fl_adam;
 

@@ -38,7 +38,8 @@ static int cut_wrapped(fl_ids *ids, size_t first, const fl_model *m, size_t max_
   if (close.len >= max_ids) {
     rc = fl_fail(err, FL_EUSAGE,
                  "%zu rows have no room for a document, its closing marker takes %zu; use more "
-                 "(--p)", max_ids, close.len);
+                 "(--p)",
+                 max_ids, close.len);
     goto done;
   }
   ids->len = first + max_ids;
@@ -110,19 +111,25 @@ static bool layer_fits(const fl_rows *r, size_t l, bool owned, size_t heads, siz
 
 int fl_cartridge_fits(const fl_cartridge *c, const fl_hparams *hp, const char *what, fl_err *err) {
   if (c->rows.n_layers != hp->n_layers)
-    return fl_fail(err, FL_EINPUT, "%s: has %zu layers where the model has %zu; use the model it "
-                   "was trained on", what, c->rows.n_layers, hp->n_layers);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: has %zu layers where the model has %zu; use the model it "
+                   "was trained on",
+                   what, c->rows.n_layers, hp->n_layers);
   for (size_t l = 0; l < hp->n_layers; l++) {
     const fl_layer_hparams *lh = &hp->layer[l];
     const bool owned = lh->kv_from >= 0 && (size_t)lh->kv_from == l;
     if (!layer_fits(&c->rows, l, owned, lh->kv_heads, lh->head_dim))
-      return fl_fail(err, FL_EINPUT, "%s: layer %zu has %zu heads, %zu values a row, where the "
-                     "model has %zu heads of %zu; use the model it was trained on", what, l,
-                     c->rows.kv_heads[l], c->rows.width[l], owned ? lh->kv_heads : 0, lh->head_dim);
+      return fl_fail(err, FL_EINPUT,
+                     "%s: layer %zu has %zu heads, %zu values a row, where the "
+                     "model has %zu heads of %zu; use the model it was trained on",
+                     what, l, c->rows.kv_heads[l], c->rows.width[l], owned ? lh->kv_heads : 0,
+                     lh->head_dim);
   }
   if (c->rows.n_rows > hp->n_ctx)
-    return fl_fail(err, FL_EINPUT, "%s: has %zu rows, more than the model's context of %zu; use a "
-                   "smaller one", what, c->rows.n_rows, hp->n_ctx);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: has %zu rows, more than the model's context of %zu; use a "
+                   "smaller one",
+                   what, c->rows.n_rows, hp->n_ctx);
   return FL_OK;
 }
 
@@ -133,8 +140,10 @@ static int part_fits(const fl_cartridge *c, size_t index, const fl_kv_pool *pool
     ok = layer_fits(&c->rows, l, kl->owned, kl->kv_heads, kl->head_dim);
   }
   if (ok) return FL_OK;
-  return fl_fail(err, FL_EINPUT, "cartridge %zu of a composition has other layers than the model; "
-                 "use the model it was trained on", index + 1);
+  return fl_fail(err, FL_EINPUT,
+                 "cartridge %zu of a composition has other layers than the model; "
+                 "use the model it was trained on",
+                 index + 1);
 }
 
 size_t fl_position_after(const fl_cartridge *c, size_t here, fl_positions positions) {

@@ -19,12 +19,12 @@
 
 typedef struct fl_rows { /* one set of per-layer arrays: rows, a gradient, a moment */
   size_t n_layers, n_rows;
-  size_t *width;       /* [n_layers] kv_heads * head_dim; 0 where the layer owns no rows */
-  size_t *kv_heads;    /* [n_layers]; 0 where the layer owns no rows */
-  float **k, **v;      /* [n_layers] -> [n_rows, kv_heads, head_dim]; NULL where width is 0 */
-  float *block;        /* the one allocation behind them; each array begins at FL_ALIGN */
-  size_t n_values;     /* floats in block, the zeros that pad the arrays included */
-  bool in_file;        /* the block is scratch (scratch.h) */
+  size_t *width;    /* [n_layers] kv_heads * head_dim; 0 where the layer owns no rows */
+  size_t *kv_heads; /* [n_layers]; 0 where the layer owns no rows */
+  float **k, **v;   /* [n_layers] -> [n_rows, kv_heads, head_dim]; NULL where width is 0 */
+  float *block;     /* the one allocation behind them; each array begins at FL_ALIGN */
+  size_t n_values;  /* floats in block, the zeros that pad the arrays included */
+  bool in_file;     /* the block is scratch (scratch.h) */
 } fl_rows;
 
 /* Zeroed arrays. Refused: 0 rows, no layer with rows (FL_EINPUT). */
@@ -43,9 +43,9 @@ void fl_rows_rest_layer(const fl_rows *r, size_t layer);
 
 typedef struct fl_cartridge {
   fl_rows rows;
-  size_t frozen;          /* <= rows.n_rows - 1 */
-  uint64_t steps;         /* optimizer steps since birth */
-  size_t first;           /* position of row 0: not 0 only after a capture from the middle */
+  size_t frozen;  /* <= rows.n_rows - 1 */
+  uint64_t steps; /* optimizer steps since birth */
+  size_t first;   /* position of row 0: not 0 only after a capture from the middle */
 } fl_cartridge;
 
 /* Where the parts of a composition stand, and so what follows them. A cartridge's own rows are

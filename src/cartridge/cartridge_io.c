@@ -76,12 +76,12 @@ typedef struct out_list {
 static void add_tensor(out_list *o, const fl_rows *r, size_t layer, const char *part,
                        const float *data, size_t n_rows) {
   layer_name(o->name[o->n], layer, part);
-  o->tensor[o->n] = (fl_st_out){ .name = o->name[o->n],
-                                 .type = FL_ST_F32,
-                                 .n_dims = 3,
-                                 .dim = { n_rows, r->kv_heads[layer],
-                                          r->width[layer] / r->kv_heads[layer] },
-                                 .data = data };
+  o->tensor[o->n] =
+      (fl_st_out){ .name = o->name[o->n],
+                   .type = FL_ST_F32,
+                   .n_dims = 3,
+                   .dim = { n_rows, r->kv_heads[layer], r->width[layer] / r->kv_heads[layer] },
+                   .data = data };
   o->n++;
 }
 
@@ -185,8 +185,10 @@ static int check_row_counts(reader *r, shape *s, const layer_tensors *t, size_t 
     s->frozen = frozen;
     s->trained = t->k->dim[0];
   } else if (s->frozen != frozen || s->trained != t->k->dim[0]) {
-    return fl_fail(r->err, FL_EINPUT, "%s: layer %zu has another number of rows than the layers "
-                   "before it; restore the file", r->path, l);
+    return fl_fail(r->err, FL_EINPUT,
+                   "%s: layer %zu has another number of rows than the layers "
+                   "before it; restore the file",
+                   r->path, l);
   }
   s->kv_heads[l] = t->k->dim[1];
   s->width[l] = t->k->dim[1] * t->k->dim[2]; /* both under the file's size: no overflow */
@@ -204,8 +206,10 @@ static int read_shape(reader *r, const fl_hparams *hp, shape *s) {
     if (rc != FL_OK) return rc;
     if (!present && !hp) break;
     if (hp && present != layer_owned(hp, l))
-      return fl_fail(r->err, FL_EINPUT, "%s: %s rows for layer %zu, unlike the model; use the "
-                     "model it was trained on", r->path, present ? "has" : "has no", l);
+      return fl_fail(r->err, FL_EINPUT,
+                     "%s: %s rows for layer %zu, unlike the model; use the "
+                     "model it was trained on",
+                     r->path, present ? "has" : "has no", l);
     s->n_layers = l + 1;
     if (!present) continue;
     rc = check_row_counts(r, s, &t, l, !any);
@@ -223,8 +227,8 @@ static int check_names(reader *r) {
   if (r->n_known == fl_safetensors_count(r->st)) return FL_OK;
   return fl_fail(r->err, FL_EINPUT,
                  "%s: has %zu tensors that no layer of the cartridge accounts for; use the model "
-                 "it was trained on, or restore the file", r->path,
-                 fl_safetensors_count(r->st) - r->n_known);
+                 "it was trained on, or restore the file",
+                 r->path, fl_safetensors_count(r->st) - r->n_known);
 }
 
 /* A number in the metadata; *out stays when the key is missing. */
@@ -242,9 +246,11 @@ static int check_meta(reader *r, const shape *s, uint64_t *steps) {
   if (rc == FL_OK) rc = meta_get_number(r, "steps", steps);
   if (rc != FL_OK) return rc;
   if (p != s->frozen + s->trained || frozen != s->frozen)
-    return fl_fail(r->err, FL_EINPUT, "%s: the metadata speaks of %llu rows (%llu frozen), the "
-                   "tensors have %zu (%zu); restore the file", r->path, (unsigned long long)p,
-                   (unsigned long long)frozen, s->frozen + s->trained, s->frozen);
+    return fl_fail(r->err, FL_EINPUT,
+                   "%s: the metadata speaks of %llu rows (%llu frozen), the "
+                   "tensors have %zu (%zu); restore the file",
+                   r->path, (unsigned long long)p, (unsigned long long)frozen,
+                   s->frozen + s->trained, s->frozen);
   return FL_OK;
 }
 
@@ -264,8 +270,10 @@ static int copy_tensor(reader *r, float *to, size_t l, const char *part) {
   layer_name(name, l, part);
   const fl_st_tensor *t = fl_safetensors_get(r->st, name);
   if (!all_finite(t->data, t->n_values))
-    return fl_fail(r->err, FL_EINPUT, "%s: %s has values that are not finite; restore the file or "
-                   "train the document again", r->path, name);
+    return fl_fail(r->err, FL_EINPUT,
+                   "%s: %s has values that are not finite; restore the file or "
+                   "train the document again",
+                   r->path, name);
   memcpy(to, t->data, t->n_bytes);
   return FL_OK;
 }
@@ -287,8 +295,8 @@ static int read_rows(reader *r, const fl_hparams *hp, fl_cartridge *c) {
   if (rc == FL_OK) rc = check_names(r);
   if (rc == FL_OK) rc = check_meta(r, &s, &c->steps);
   if (rc == FL_OK)
-    rc = fl_rows_init_shape(&c->rows, s.n_layers, s.kv_heads, s.width, s.frozen + s.trained,
-                            r->err);
+    rc =
+        fl_rows_init_shape(&c->rows, s.n_layers, s.kv_heads, s.width, s.frozen + s.trained, r->err);
   if (rc != FL_OK) return rc;
   c->frozen = s.frozen;
   if (hp) rc = fl_cartridge_fits(c, hp, r->path, r->err);
@@ -389,9 +397,10 @@ int fl_adam_write(const char *path, const fl_adam *a, const fl_cartridge *c, fl_
 static int common_step(fl_adam *a, const slot_list *s, const char *path, fl_err *err) {
   for (size_t i = 1; i < s->n; i++)
     if (s->slot[i].step != s->slot[0].step)
-      return fl_fail(err, FL_EINPUT, "%s: %s is at step %llu, %s at %llu; restore the file or "
-                     "remove it to begin with fresh moments", path, s->slot[0].name,
-                     (unsigned long long)s->slot[0].step, s->slot[i].name,
+      return fl_fail(err, FL_EINPUT,
+                     "%s: %s is at step %llu, %s at %llu; restore the file or "
+                     "remove it to begin with fresh moments",
+                     path, s->slot[0].name, (unsigned long long)s->slot[0].step, s->slot[i].name,
                      (unsigned long long)s->slot[i].step);
   a->step = s->slot[0].step;
   return FL_OK;

@@ -8,9 +8,9 @@
 #include "fleet/fleet.h"
 
 typedef struct selection {
-  fl_hits hits;      /* empty when the documents were named and nothing was searched */
-  bool named;        /* the scores of hits are not those of docs */
-  size_t *docs;      /* indices in the fleet */
+  fl_hits hits; /* empty when the documents were named and nothing was searched */
+  bool named;   /* the scores of hits are not those of docs */
+  size_t *docs; /* indices in the fleet */
   size_t n_docs;
 } selection;
 

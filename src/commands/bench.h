@@ -30,8 +30,8 @@ typedef struct bench {
   const bench_args *args;
   engine engine;
   const fl_hparams *hp;
-  fl_json *rows;              /* the figures so far */
-  fl_meter *compute, *read;   /* the machine, on all threads */
+  fl_json *rows;            /* the figures so far */
+  fl_meter *compute, *read; /* the machine, on all threads */
 } bench;
 
 /* One figure. `unit` "s..." is a time, where less is better; anything else a rate. */
@@ -39,8 +39,8 @@ typedef struct bench_figure {
   const char *part, *unit;
   char what[64];
   double value;
-  double share;        /* of the machine's peak; 0: says nothing */
-  const char *peer;    /* NULL: none was asked for */
+  double share;     /* of the machine's peak; 0: says nothing */
+  const char *peer; /* NULL: none was asked for */
   double peer_value;
 } bench_figure;
 
@@ -70,7 +70,7 @@ typedef struct bench_part {
 } bench_part;
 
 /* bench_machine.c */
-int bench_peaks(bench *b, fl_err *err); /* opens `compute` too */
+int bench_peaks(bench *b, fl_err *err);     /* opens `compute` too */
 int bench_read_open(bench *b, fl_err *err); /* `read`, which holds 256 MiB, for who needs it */
 void bench_meters_close(bench *b);
 fl_json *bench_machine_json(const bench *b);
@@ -79,7 +79,9 @@ int bench_products(bench *b, fl_err *err);
 /* How long 1e9 operations of both products take at 512 rows with weights of a type (of f16 in
  * place of one that we cannot write), now: a look of half a second. */
 typedef struct bench_speed bench_speed;
-typedef struct bench_pace { double y, dx; } bench_pace; /* seconds */
+typedef struct bench_pace {
+  double y, dx;
+} bench_pace; /* seconds */
 int bench_speed_open(bench_speed **out, bench *b, const char *type, fl_err *err);
 void bench_speed_close(bench_speed *s);
 bench_pace bench_speed_now(bench_speed *s);
@@ -98,7 +100,9 @@ int bench_memory(bench *b, fl_err *err); /* peaks of this program in child proce
  * n_gen of decoding. */
 int bench_llama(const bench *b, size_t n_prompt, size_t n_gen, double *out, fl_err *err);
 /* Seconds of the same student step by torch, in f32 or bf16. */
-typedef struct bench_shape { size_t rows, prefix, n_sup, n_convs; } bench_shape;
+typedef struct bench_shape {
+  size_t rows, prefix, n_sup, n_convs;
+} bench_shape;
 int bench_torch(const bench *b, const bench_shape *s, const char *type, double *out, fl_err *err);
 
 /* out[n] = pseudo-random token ids. */

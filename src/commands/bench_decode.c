@@ -11,8 +11,8 @@
 enum {
   STREAMS = 8,
   PROMPT = 16,
-  STEPS = 32,        /* tokens decoded a stream */
-  PIECE = 256 + 16,  /* of the index, with the request behind it */
+  STEPS = 32,       /* tokens decoded a stream */
+  PIECE = 256 + 16, /* of the index, with the request behind it */
   CARTRIDGE = 256,
   QUESTION = 32
 };
@@ -23,8 +23,8 @@ typedef struct bed {
   fl_pass *pass;
   fl_kv_pool *pool;
   fl_seq *seq[STREAMS];
-  float *logits;     /* [STREAMS, n_vocab] */
-  int32_t *ids;      /* pseudo-random, as many as asked for */
+  float *logits; /* [STREAMS, n_vocab] */
+  int32_t *ids;  /* pseudo-random, as many as asked for */
 } bed;
 
 static void bed_release(bed *d) {
@@ -163,14 +163,16 @@ int bench_decode(bench *b, fl_err *err) {
   }
   bed_release(&d);
   if (rc != FL_OK) return rc;
-  bench_figure f = { .part = "decode", .unit = "tokens/s", .value = STEPS / one.best,
-                     .peer_value = peer, .peer = llama ? "llama.cpp" : NULL,
+  bench_figure f = { .part = "decode",
+                     .unit = "tokens/s",
+                     .value = STEPS / one.best,
+                     .peer_value = peer,
+                     .peer = llama ? "llama.cpp" : NULL,
                      .what = "one stream" };
   bench_add(b, &f);
   add_rate(b, "one stream, weights", bytes * STEPS / one.best * 1e-9, "GB/s",
            bench_turns_share(&one));
-  add_rate(b, "eight streams", STREAMS * STEPS / eight.best, "tokens/s",
-           bench_turns_share(&eight));
+  add_rate(b, "eight streams", STREAMS * STEPS / eight.best, "tokens/s", bench_turns_share(&eight));
   add_rate(b, "eight streams over one", STREAMS * one.best / eight.best, "times", 0);
   return FL_OK;
 }
@@ -189,8 +191,9 @@ int bench_index(bench *b, fl_err *err) {
     if (1 / (fl_now_s() - t) > best) best = 1 / (fl_now_s() - t);
   }
   bed_release(&d);
-  bench_figure f = { .part = "index", .unit = "pieces/s", .value = best,
-                     .what = "pieces of 256 tokens" };
+  bench_figure f = {
+    .part = "index", .unit = "pieces/s", .value = best, .what = "pieces of 256 tokens"
+  };
   if (rc == FL_OK) bench_add(b, &f);
   return rc;
 }
@@ -220,8 +223,9 @@ int bench_first_token(bench *b, fl_err *err) {
   if (rows) fl_seq_free(rows);
   bed_release(&d);
   if (rc != FL_OK) return rc;
-  bench_figure f = { .part = "first-token", .unit = "s", .value = behind, .peer = "in context",
-                     .peer_value = within };
+  bench_figure f = {
+    .part = "first-token", .unit = "s", .value = behind, .peer = "in context", .peer_value = within
+  };
   snprintf(f.what, sizeof f.what, "cartridge of %d rows for %zu tokens", CARTRIDGE, n);
   bench_add(b, &f);
   return FL_OK;

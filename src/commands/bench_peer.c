@@ -15,9 +15,9 @@
 extern char **environ;
 
 typedef struct child {
-  fl_buf out;         /* what it wrote on stdout */
+  fl_buf out; /* what it wrote on stdout */
   long peak_kib;
-  int status;         /* exit status, or -1 */
+  int status; /* exit status, or -1 */
 } child;
 
 static void read_all(int fd, fl_buf *out) {
@@ -78,7 +78,9 @@ static int number_in(const fl_buf *text, const char *key, const char *who, doubl
   return rc;
 }
 
-typedef struct number_text { char s[24]; } number_text;
+typedef struct number_text {
+  char s[24];
+} number_text;
 static number_text text_of(size_t n) {
   number_text t;
   snprintf(t.s, sizeof t.s, "%zu", n);
@@ -88,8 +90,20 @@ static number_text text_of(size_t n) {
 int bench_llama(const bench *b, size_t n_prompt, size_t n_gen, double *out, fl_err *err) {
   const number_text p = text_of(n_prompt), g = text_of(n_gen),
                     t = text_of(fl_team_size(b->engine.team));
-  const char *argv[] = { b->args->llama_bench, "-m", b->args->engine.model, "-t", t.s, "-p", p.s,
-                         "-n", g.s, "-r", "1", "-o", "json", NULL };
+  const char *argv[] = { b->args->llama_bench,
+                         "-m",
+                         b->args->engine.model,
+                         "-t",
+                         t.s,
+                         "-p",
+                         p.s,
+                         "-n",
+                         g.s,
+                         "-r",
+                         "1",
+                         "-o",
+                         "json",
+                         NULL };
   child c = { 0 };
   int rc = run_child(&c, argv, err);
   if (rc == FL_OK) rc = number_in(&c.out, "avg_ts", argv[0], out, err);
@@ -100,9 +114,9 @@ int bench_llama(const bench *b, size_t n_prompt, size_t n_gen, double *out, fl_e
 int bench_torch(const bench *b, const bench_shape *s, const char *type, double *out, fl_err *err) {
   const fl_hparams *hp = b->hp;
   const fl_layer_hparams *l = &hp->layer[0];
-  const size_t value[] = { s->rows, s->prefix, s->n_sup, s->n_convs, hp->n_layers, hp->d_model,
-                           l->n_heads, l->kv_heads, l->head_dim, l->n_ff, hp->n_vocab,
-                           fl_team_size(b->engine.team) };
+  const size_t value[] = { s->rows,      s->prefix,   s->n_sup,    s->n_convs,
+                           hp->n_layers, hp->d_model, l->n_heads,  l->kv_heads,
+                           l->head_dim,  l->n_ff,     hp->n_vocab, fl_team_size(b->engine.team) };
   enum { N = sizeof value / sizeof *value };
   number_text text[N];
   const char *argv[N + 4] = { "python3", b->args->torch_step, type };
@@ -121,9 +135,18 @@ int bench_torch(const bench *b, const bench_shape *s, const char *type, double *
  * is the one that measures nothing beside them which takes memory. */
 static int peak_of_step(const bench *b, bool checkpoint, double *bytes, fl_err *err) {
   const number_text t = text_of(fl_team_size(b->engine.team));
-  const char *argv[] = { "/proc/self/exe", "bench", b->args->engine.model, "--only", "contention",
-                         "--reps", "1", "--threads", t.s, "--json",
-                         checkpoint ? "--checkpoint" : NULL, NULL };
+  const char *argv[] = { "/proc/self/exe",
+                         "bench",
+                         b->args->engine.model,
+                         "--only",
+                         "contention",
+                         "--reps",
+                         "1",
+                         "--threads",
+                         t.s,
+                         "--json",
+                         checkpoint ? "--checkpoint" : NULL,
+                         NULL };
   child c = { 0 };
   int rc = run_child(&c, argv, err);
   if (rc == FL_OK) *bytes = (double)c.peak_kib * 1024;

@@ -23,12 +23,12 @@ typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alph
 typedef struct bench_speed {
   bench *b;
   size_t n_out, n_in;
-  float *x, *y, *dx;    /* [ROWS_MAX, n_in], [ROWS_MAX, n_out], [ROWS_MAX, n_in] */
-  float *plain;         /* [PLAIN_COPIES][n_out, n_in] */
+  float *x, *y, *dx; /* [ROWS_MAX, n_in], [ROWS_MAX, n_out], [ROWS_MAX, n_in] */
+  float *plain;      /* [PLAIN_COPIES][n_out, n_in] */
   fl_panels *w[COPIES_MAX];
   size_t n_w;
   void *scratch;
-  void *lib;            /* OpenBLAS */
+  void *lib; /* OpenBLAS */
   sgemm_fn *sgemm;
 } products;
 
@@ -50,9 +50,7 @@ static void once(products *p, way how, size_t copy, size_t m) {
   case OURS_DX:
     fl_matmul_dx(p->w[copy], team, p->dx, p->n_in, p->y, p->n_out, m, false, p->scratch);
     break;
-  case BLIS:
-    fl_peak_sgemm(fl_team_size(team), p->y, p->x, plain, m, p->n_out, p->n_in);
-    break;
+  case BLIS: fl_peak_sgemm(fl_team_size(team), p->y, p->x, plain, m, p->n_out, p->n_in); break;
   case OPENBLAS: /* row-major, not transposed, transposed */
     p->sgemm(101, 111, 112, (int)m, (int)p->n_out, (int)p->n_in, 1, p->x, (int)p->n_in, plain,
              (int)p->n_in, 0, p->y, (int)p->n_out);
@@ -87,7 +85,9 @@ static void one_size(products *p, const char *type, size_t m, way ours, way peer
     const double u = peer_name ? peer_seconds(p, peer, m) : 0;
     if (r == 0 || u < best_peer) best_peer = u;
   }
-  bench_figure f = { .part = "products", .unit = "GFLOP/s", .peer = peer_name,
+  bench_figure f = { .part = "products",
+                     .unit = "GFLOP/s",
+                     .peer = peer_name,
                      .value = ops * (double)p->n_w / t.best * 1e-9,
                      .share = bench_turns_share(&t) };
   snprintf(f.what, sizeof f.what, "%s %s %zu rows", ours == OURS ? "Y " : "dX", type, m);
@@ -100,7 +100,8 @@ static void add_weights(products *p, const char *type, size_t m) {
   const double bytes = (double)fl_panels_bytes(p->w[0]);
   bench_turns t = { .meter = p->b->read };
   for (size_t r = 0; r < p->b->args->reps; r++) turn(p, &t, OURS, m, bytes);
-  bench_figure f = { .part = "products", .unit = "GB/s",
+  bench_figure f = { .part = "products",
+                     .unit = "GB/s",
                      .value = bytes * (double)p->n_w / t.best * 1e-9,
                      .share = bench_turns_share(&t) };
   snprintf(f.what, sizeof f.what, "weights %s %zu rows", type, m);
@@ -120,8 +121,7 @@ static int pack(products *p, const fl_dtype_traits *t, fl_err *err) {
   if (!fl_dtype_row_bytes(t, p->n_in, &row) || !fl_mul_size(row, p->n_out, &n)) return FL_OK;
   uint8_t *raw = fl_aligned_calloc(n, 1);
   if (!raw) return fl_fail(err, FL_ENOMEM, "not enough memory");
-  for (size_t i = 0; i < p->n_out; i++)
-    t->quantise(raw + i * row, p->plain + i * p->n_in, p->n_in);
+  for (size_t i = 0; i < p->n_out; i++) t->quantise(raw + i * row, p->plain + i * p->n_in, p->n_in);
   const void *data[] = { raw };
   size_t copies = WORKING_SET / n + 1;
   int rc = FL_OK;
@@ -131,8 +131,8 @@ static int pack(products *p, const fl_dtype_traits *t, fl_err *err) {
     if (rc == FL_OK) p->n_w++;
   }
   fl_free(raw);
-  if (rc == FL_OK) p->scratch = fl_aligned_calloc(1, fl_matmul_scratch(p->w[0], p->b->engine.team,
-                                                                      ROWS_MAX));
+  if (rc == FL_OK)
+    p->scratch = fl_aligned_calloc(1, fl_matmul_scratch(p->w[0], p->b->engine.team, ROWS_MAX));
   if (rc == FL_OK && !p->scratch) rc = fl_fail(err, FL_ENOMEM, "not enough memory");
   return rc;
 }
@@ -167,14 +167,13 @@ static int open_openblas(products *p, fl_err *err) {
 
 static int products_init(products *p, bench *b, fl_err *err) {
   const fl_layer_hparams *l = &b->hp->layer[0];
-  *p = (products){ .b = b, .n_in = b->hp->d_model,
-                   .n_out = l->n_ff ? l->n_ff : b->hp->n_ff_expert };
+  *p =
+      (products){ .b = b, .n_in = b->hp->d_model, .n_out = l->n_ff ? l->n_ff : b->hp->n_ff_expert };
   p->x = fl_aligned_calloc(ROWS_MAX * p->n_in, sizeof *p->x);
   p->y = fl_aligned_calloc(ROWS_MAX * p->n_out, sizeof *p->y);
   p->dx = fl_aligned_calloc(ROWS_MAX * p->n_in, sizeof *p->dx);
   p->plain = fl_aligned_calloc(PLAIN_COPIES * p->n_out * p->n_in, sizeof *p->plain);
-  if (!p->x || !p->y || !p->dx || !p->plain)
-    return fl_fail(err, FL_ENOMEM, "not enough memory");
+  if (!p->x || !p->y || !p->dx || !p->plain) return fl_fail(err, FL_ENOMEM, "not enough memory");
   fill(p->x, ROWS_MAX * p->n_in);
   fill(p->y, ROWS_MAX * p->n_out);
   fill(p->plain, PLAIN_COPIES * p->n_out * p->n_in);

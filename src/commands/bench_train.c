@@ -17,9 +17,14 @@
 #include "train/step.h"
 
 enum {
-  CONVS = 4, CARTS = 4, PARTS = 3,
-  CHUNK = 384, SEED = 48, REQUEST = 64, ANSWER = 192,
-  PROMPT = REQUEST + 16,   /* the request as a turn */
+  CONVS = 4,
+  CARTS = 4,
+  PARTS = 3,
+  CHUNK = 384,
+  SEED = 48,
+  REQUEST = 64,
+  ANSWER = 192,
+  PROMPT = REQUEST + 16, /* the request as a turn */
   CONV_ROWS = PROMPT + ANSWER
 };
 
@@ -83,7 +88,9 @@ static int write_all(maker *m, size_t n_prompt, size_t n_new, bool teacher, fl_e
     fl_stream *s = &m->stream[i];
     fl_ids_release(&s->out);
     if (s->seq) fl_seq_free(s->seq);
-    *s = (fl_stream){ .prompt = m->ids + i * CHUNK, .n_prompt = n_prompt, .max_new = n_new,
+    *s = (fl_stream){ .prompt = m->ids + i * CHUNK,
+                      .n_prompt = n_prompt,
+                      .max_new = n_new,
                       .sampling = FL_SAMPLING_GREEDY };
     if (!teacher) s->sampling.temperature = m->study.temperature;
     rc = fl_seq_fork(&s->seq, m->chunk[i], CHUNK, err);
@@ -168,8 +175,8 @@ static int make_conv(student *s, size_t i, fl_err *err) {
       c.targets.prob[r * top_k + e] = 0.95f / (float)top_k;
     }
   }
-  s->step[i] = (fl_step_conv){ .conv = &s->conv[i], .parts = part_lists[i],
-                               .n_parts = part_counts[i] };
+  s->step[i] =
+      (fl_step_conv){ .conv = &s->conv[i], .parts = part_lists[i], .n_parts = part_counts[i] };
   return FL_OK;
 }
 
@@ -304,8 +311,9 @@ int bench_step(bench *b, fl_err *err) {
   if (rc != FL_OK) return rc;
   add_seconds(b, "step", b->args->checkpoint ? "student, --checkpoint" : "student", best.student_s);
   add_seconds(b, "step", "optimizer", best.opt_s);
-  bench_figure f = { .part = "step", .unit = "times", .value = over,
-                     .what = "student over its operations" };
+  bench_figure f = {
+    .part = "step", .unit = "times", .value = over, .what = "student over its operations"
+  };
   bench_add(b, &f);
   if (bench_has_peer(b, "torch")) rc = with_torch(b, best.student_s, err);
   return rc;
@@ -334,7 +342,9 @@ int bench_contention(bench *b, fl_err *err) {
     waitpid(pid, NULL, 0);
   }
   student_release(s);
-  bench_figure f = { .part = "contention", .unit = "times", .value = beside.student_s,
+  bench_figure f = { .part = "contention",
+                     .unit = "times",
+                     .value = beside.student_s,
                      .what = "step beside a busy process" };
   f.value /= alone.student_s > 0 ? alone.student_s : 1;
   if (rc == FL_OK) bench_add(b, &f);

@@ -19,23 +19,29 @@ typedef struct ask_args {
 } ask_args;
 
 static const opt_spec specs[] = {
-  { .name = "oracle", .letter = 'o', .type = OPT_LIST, .meta = "NAME",
+  { .name = "oracle",
+    .letter = 'o',
+    .type = OPT_LIST,
+    .meta = "NAME",
     .offset = offsetof(ask_args, oracle),
     .help = "answer from this document, without retrieval; repeatable" },
-  { .name = "compare", .letter = 'c', .type = OPT_ON, .offset = offsetof(ask_args, compare),
+  { .name = "compare",
+    .letter = 'c',
+    .type = OPT_ON,
+    .offset = offsetof(ask_args, compare),
     .help = "four answers: cartridges, bare model, documents in context, retrieved text" },
-  { .name = "bare", .type = OPT_ON, .offset = offsetof(ask_args, bare),
+  { .name = "bare",
+    .type = OPT_ON,
+    .offset = offsetof(ask_args, bare),
     .help = "the model's answer without any document" },
   { 0 }
 };
-static const opt_group groups[] = {
-  { "Options", specs, 0 },
-  { "Model", engine_options, offsetof(ask_args, engine) },
-  { "Retrieval", retrieval_specs, offsetof(ask_args, retrieval) },
-  { "Generation", sampling_specs, offsetof(ask_args, sampling) },
-  { "Common options", common_json_options, 0 },
-  { 0 }
-};
+static const opt_group groups[] = { { "Options", specs, 0 },
+                                    { "Model", engine_options, offsetof(ask_args, engine) },
+                                    { "Retrieval", retrieval_specs, offsetof(ask_args, retrieval) },
+                                    { "Generation", sampling_specs, offsetof(ask_args, sampling) },
+                                    { "Common options", common_json_options, 0 },
+                                    { 0 } };
 
 static void init(void *args) {
   sampling_default(&((ask_args *)args)->sampling);
@@ -44,7 +50,10 @@ static void init(void *args) {
 
 static int ask_arm(fl_reply *out, fl_fleet *f, const char *question, const ask_args *a,
                    const selection *s, fl_arm arm, bool stream, fl_err *err) {
-  fl_ask_options o = { .arm = arm, .docs = s->docs, .n_docs = s->n_docs, .hits = &s->hits,
+  fl_ask_options o = { .arm = arm,
+                       .docs = s->docs,
+                       .n_docs = s->n_docs,
+                       .hits = &s->hits,
                        .on_token = stream ? stream_token : NULL };
   sampling_apply(&o, &a->sampling);
   return fl_fleet_ask(f, question, strlen(question), &o, out, err);

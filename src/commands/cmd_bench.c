@@ -10,43 +10,75 @@
 #include "commands/report.h"
 #include "commands/signals.h"
 
-static const bench_part parts[] = {
-  { "peaks", bench_peaks },           { "products", bench_products },
-  { "prefill", bench_prefill },       { "decode", bench_decode },
-  { "study", bench_study },           { "step", bench_step },
-  { "memory", bench_memory },         { "index", bench_index },
-  { "contention", bench_contention }, { "first-token", bench_first_token },
-  { NULL, NULL }
-};
+static const bench_part parts[] = { { "peaks", bench_peaks },
+                                    { "products", bench_products },
+                                    { "prefill", bench_prefill },
+                                    { "decode", bench_decode },
+                                    { "study", bench_study },
+                                    { "step", bench_step },
+                                    { "memory", bench_memory },
+                                    { "index", bench_index },
+                                    { "contention", bench_contention },
+                                    { "first-token", bench_first_token },
+                                    { NULL, NULL } };
 static const char *const peers[] = { "llama.cpp", "torch", "openblas", "blis", NULL };
 
 static const opt_spec specs[] = {
-  { .name = "only", .type = OPT_LIST, .meta = "PART", .offset = offsetof(bench_args, only),
+  { .name = "only",
+    .type = OPT_LIST,
+    .meta = "PART",
+    .offset = offsetof(bench_args, only),
     .help = "this part alone; repeatable" },
-  { .name = "peer", .type = OPT_LIST, .meta = "NAME", .offset = offsetof(bench_args, peer),
+  { .name = "peer",
+    .type = OPT_LIST,
+    .meta = "NAME",
+    .offset = offsetof(bench_args, peer),
     .help = "compare with llama.cpp, torch, openblas or blis; repeatable" },
-  { .name = "reps", .type = OPT_COUNT, .meta = "N", .min = 1, .max = BENCH_REPS_MAX,
-    .offset = offsetof(bench_args, reps), .help = "repetitions, of which the best counts" },
-  { .name = "document", .type = OPT_COUNT, .meta = "N", .min = 512, .max = 1000000,
-    .offset = offsetof(bench_args, doc_rows), .help = "first-token: tokens of the document" },
-  { .name = "checkpoint", .type = OPT_ON, .offset = offsetof(bench_args, checkpoint),
+  { .name = "reps",
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 1,
+    .max = BENCH_REPS_MAX,
+    .offset = offsetof(bench_args, reps),
+    .help = "repetitions, of which the best counts" },
+  { .name = "document",
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 512,
+    .max = 1000000,
+    .offset = offsetof(bench_args, doc_rows),
+    .help = "first-token: tokens of the document" },
+  { .name = "checkpoint",
+    .type = OPT_ON,
+    .offset = offsetof(bench_args, checkpoint),
     .help = "step: keep only the layers' inputs" },
-  { .name = "llama-bench", .type = OPT_TEXT, .meta = "FILE",
-    .offset = offsetof(bench_args, llama_bench), .help = "llama.cpp's program" },
-  { .name = "torch-step", .type = OPT_TEXT, .meta = "FILE",
-    .offset = offsetof(bench_args, torch_step), .help = "the script that torch runs" },
-  { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "FILE",
-    .offset = offsetof(bench_args, out), .help = "write the result as JSON here too" },
-  { .name = "note", .type = OPT_TEXT, .meta = "TEXT", .offset = offsetof(bench_args, note),
+  { .name = "llama-bench",
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(bench_args, llama_bench),
+    .help = "llama.cpp's program" },
+  { .name = "torch-step",
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(bench_args, torch_step),
+    .help = "the script that torch runs" },
+  { .name = "out",
+    .letter = 'o',
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(bench_args, out),
+    .help = "write the result as JSON here too" },
+  { .name = "note",
+    .type = OPT_TEXT,
+    .meta = "TEXT",
+    .offset = offsetof(bench_args, note),
     .help = "the circumstances, kept in the result" },
   { 0 }
 };
-static const opt_group groups[] = {
-  { "Options", specs, 0 },
-  { "Model", engine_options, offsetof(bench_args, engine) },
-  { "Common options", common_json_options, 0 },
-  { 0 }
-};
+static const opt_group groups[] = { { "Options", specs, 0 },
+                                    { "Model", engine_options, offsetof(bench_args, engine) },
+                                    { "Common options", common_json_options, 0 },
+                                    { 0 } };
 
 static void init(void *args) {
   bench_args *a = args;
@@ -56,9 +88,7 @@ static void init(void *args) {
   a->torch_step = FL_PKGDATADIR "/torch_step.py";
 }
 
-bool bench_has_peer(const bench *b, const char *name) {
-  return opt_list_has(&b->args->peer, name);
-}
+bool bench_has_peer(const bench *b, const char *name) { return opt_list_has(&b->args->peer, name); }
 
 static double ratio_of(const bench_figure *f) {
   if (f->value <= 0 || f->peer_value <= 0) return 0;
@@ -126,9 +156,7 @@ double bench_spared_macs(const bench *b, bool backward) {
   return sum;
 }
 
-double bench_head_macs(const bench *b) {
-  return (double)b->hp->d_model * (double)b->hp->n_vocab;
-}
+double bench_head_macs(const bench *b) { return (double)b->hp->d_model * (double)b->hp->n_vocab; }
 
 static int check_names(const bench_args *a, fl_err *err) {
   for (size_t i = 0; i < a->only.n; i++) {

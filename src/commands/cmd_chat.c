@@ -26,19 +26,21 @@ typedef struct chat_args {
 } chat_args;
 
 static const opt_spec specs[] = {
-  { .name = "oracle", .letter = 'o', .type = OPT_LIST, .meta = "NAME",
+  { .name = "oracle",
+    .letter = 'o',
+    .type = OPT_LIST,
+    .meta = "NAME",
     .offset = offsetof(chat_args, oracle),
     .help = "answer from this document, without retrieval; repeatable" },
   { 0 }
 };
-static const opt_group groups[] = {
-  { "Options", specs, 0 },
-  { "Model", engine_options, offsetof(chat_args, engine) },
-  { "Retrieval", retrieval_specs, offsetof(chat_args, retrieval) },
-  { "Generation", sampling_specs, offsetof(chat_args, sampling) },
-  { "Common options", common_options, 0 },
-  { 0 }
-};
+static const opt_group groups[] = { { "Options", specs, 0 },
+                                    { "Model", engine_options, offsetof(chat_args, engine) },
+                                    { "Retrieval", retrieval_specs,
+                                      offsetof(chat_args, retrieval) },
+                                    { "Generation", sampling_specs, offsetof(chat_args, sampling) },
+                                    { "Common options", common_options, 0 },
+                                    { 0 } };
 
 static void init(void *args) {
   sampling_default(&((chat_args *)args)->sampling);
@@ -48,9 +50,9 @@ static void init(void *args) {
 typedef struct chat_state {
   const chat_args *args;
   fl_fleet *fleet;
-  fl_chat *chat;      /* NULL before the first question */
+  fl_chat *chat; /* NULL before the first question */
   selection chosen;
-  bool fixed;         /* `chosen` was given by name, or is none (/bare) */
+  bool fixed; /* `chosen` was given by name, or is none (/bare) */
   bool quit;
 } chat_state;
 
@@ -167,7 +169,8 @@ static int begin(chat_state *s, const char *question, fl_err *err) {
     rc = selection_retrieve(&s->chosen, s->fleet, question, &s->args->retrieval.rag, err);
   if (rc != FL_OK) return rc;
   fl_ask_options o = { .arm = s->chosen.n_docs > 0 ? FL_ARM_CARTRIDGE : FL_ARM_BARE,
-                       .docs = s->chosen.docs, .n_docs = s->chosen.n_docs,
+                       .docs = s->chosen.docs,
+                       .n_docs = s->chosen.n_docs,
                        .on_token = stream_token };
   sampling_apply(&o, &s->args->sampling);
   rc = fl_chat_new(&s->chat, s->fleet, &o, err);

@@ -26,42 +26,82 @@ typedef struct eval_args {
 } eval_args;
 
 static const opt_spec specs[] = {
-  { .name = "questions", .letter = 'Q', .type = OPT_TEXT, .meta = "FILE",
+  { .name = "questions",
+    .letter = 'Q',
+    .type = OPT_TEXT,
+    .meta = "FILE",
     .offset = offsetof(eval_args, questions),
     .help = "JSON with question, value and document, an array or one object a line" },
-  { .name = "arms", .letter = 'a', .type = OPT_TEXT, .meta = "LIST",
+  { .name = "arms",
+    .letter = 'a',
+    .type = OPT_TEXT,
+    .meta = "LIST",
     .offset = offsetof(eval_args, arms),
     .help = "of bare, context, text, text4, oracle, retrieved, all" },
-  { .name = "limit", .letter = 'l', .type = OPT_COUNT, .meta = "N", .min = 0, .max = 1e9,
-    .offset = offsetof(eval_args, limit), .help = "the first questions only; 0: all" },
-  { .name = "batch", .letter = 'b', .type = OPT_COUNT, .meta = "N", .min = 1, .max = EVAL_MAX_BATCH,
-    .offset = offsetof(eval_args, batch), .help = "questions answered side by side" },
-  { .name = "score", .type = OPT_CHOICE, .meta = "NAME", .choices = eval_score_names,
-    .offset = offsetof(eval_args, score), .help = "what makes an answer right" },
-  { .name = "against", .type = OPT_TEXT, .meta = "ARM", .offset = offsetof(eval_args, against),
+  { .name = "limit",
+    .letter = 'l',
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 0,
+    .max = 1e9,
+    .offset = offsetof(eval_args, limit),
+    .help = "the first questions only; 0: all" },
+  { .name = "batch",
+    .letter = 'b',
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 1,
+    .max = EVAL_MAX_BATCH,
+    .offset = offsetof(eval_args, batch),
+    .help = "questions answered side by side" },
+  { .name = "score",
+    .type = OPT_CHOICE,
+    .meta = "NAME",
+    .choices = eval_score_names,
+    .offset = offsetof(eval_args, score),
+    .help = "what makes an answer right" },
+  { .name = "against",
+    .type = OPT_TEXT,
+    .meta = "ARM",
+    .offset = offsetof(eval_args, against),
     .help = "differences are taken against this arm; the first without it" },
-  { .name = "resamples", .type = OPT_COUNT, .meta = "N", .min = 40, .max = 100000,
-    .offset = offsetof(eval_args, resamples), .help = "of the bootstrap intervals" },
-  { .name = "alone", .type = OPT_COUNT, .meta = "N", .min = 0, .max = 1e6,
+  { .name = "resamples",
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 40,
+    .max = 100000,
+    .offset = offsetof(eval_args, resamples),
+    .help = "of the bootstrap intervals" },
+  { .name = "alone",
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 0,
+    .max = 1e6,
     .offset = offsetof(eval_args, alone),
     .help = "questions asked once more, one at a time, for the waiting times" },
-  { .name = "answers", .type = OPT_ON, .offset = offsetof(eval_args, answers),
+  { .name = "answers",
+    .type = OPT_ON,
+    .offset = offsetof(eval_args, answers),
     .help = "every answer as well" },
-  { .name = "html", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(eval_args, html),
+  { .name = "html",
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(eval_args, html),
     .help = "the result as a page with plots" },
-  { .name = "threshold", .type = OPT_LIST, .meta = "TEST",
+  { .name = "threshold",
+    .type = OPT_LIST,
+    .meta = "TEST",
     .offset = offsetof(eval_args, thresholds),
     .help = "status 3 unless it holds, as in retrieved>=0.8; repeatable" },
   { 0 }
 };
-static const opt_group groups[] = {
-  { "Options", specs, 0 },
-  { "Model", engine_options, offsetof(eval_args, engine) },
-  { "Retrieval", retrieval_specs, offsetof(eval_args, retrieval) },
-  { "Generation", sampling_specs, offsetof(eval_args, sampling) },
-  { "Common options", common_json_options, 0 },
-  { 0 }
-};
+static const opt_group groups[] = { { "Options", specs, 0 },
+                                    { "Model", engine_options, offsetof(eval_args, engine) },
+                                    { "Retrieval", retrieval_specs,
+                                      offsetof(eval_args, retrieval) },
+                                    { "Generation", sampling_specs, offsetof(eval_args, sampling) },
+                                    { "Common options", common_json_options, 0 },
+                                    { 0 } };
 
 static void init(void *args) {
   eval_args *a = args;
@@ -95,8 +135,10 @@ static int prepare(evaluation *e, fl_err *err) {
   if (a->limit > 0) eval_questions_limit(&e->q, a->limit);
   for (size_t i = 0; a->score == EVAL_CHOICE && i < e->q.n; i++)
     if (e->q.q[i].option.n == 0)
-      return fl_fail(err, FL_EINPUT, "%s: question %zu has no \"options\", which --score choice "
-                     "needs", a->questions, i + 1);
+      return fl_fail(err, FL_EINPUT,
+                     "%s: question %zu has no \"options\", which --score choice "
+                     "needs",
+                     a->questions, i + 1);
   for (size_t i = 0; a->against && i < e->arms.n; i++)
     if (strcmp(eval_arm_names[e->arms.arm[i]], a->against) == 0) {
       e->against = (int)i;
@@ -142,8 +184,12 @@ static int write_page(const evaluation *e, const char *fleet, fl_err *err) {
 
 static int report(evaluation *e, const char *dir, fl_fleet *f, eval_bench *b, fl_err *err) {
   const eval_args *a = e->args;
-  const eval_summary s = { .q = &e->q, .arms = &e->arms, .result = e->result, .score = a->score,
-                           .resamples = a->resamples, .against = e->against,
+  const eval_summary s = { .q = &e->q,
+                           .arms = &e->arms,
+                           .result = e->result,
+                           .score = a->score,
+                           .resamples = a->resamples,
+                           .against = e->against,
                            .answers = a->answers };
   int rc = eval_summary_json(&e->summary, &s, f, b, err);
   if (rc == FL_OK) rc = report_print(e->summary, a->common.json, err);
@@ -157,8 +203,11 @@ static int run(const opt_parsed *p, fl_err *err) {
   const char *dir = p->operand[0];
   evaluation e = { .args = p->args };
   const eval_args *a = e.args;
-  const eval_options o = { .sampling = &a->sampling, .rag = &a->retrieval.rag, .batch = a->batch,
-                           .alone = a->alone, .stop = signals_stop };
+  const eval_options o = { .sampling = &a->sampling,
+                           .rag = &a->retrieval.rag,
+                           .batch = a->batch,
+                           .alone = a->alone,
+                           .stop = signals_stop };
   engine eng = { 0 };
   fl_fleet *f = NULL;
   eval_bench *b = NULL;

@@ -8,26 +8,48 @@
 #include "commands/signals.h"
 
 enum { LLAMA_STATE = 4, TORCH, ARCHIVE };
-static const char *const kinds[] = { "f32", "f16", "bf16", "q8_0", "llama-state", "torch",
-                                     "archive", NULL };
+static const char *const kinds[] = { "f32",         "f16",   "bf16",    "q8_0",
+                                     "llama-state", "torch", "archive", NULL };
 static const char *const kv_names[] = { "f16", "f32", NULL };
 
-static const opt_spec specs[] = {
-  { .name = "to", .type = OPT_CHOICE, .meta = "KIND", .choices = kinds,
-    .offset = offsetof(export_args, to), .help = "what to write; a must" },
-  { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "FILE",
-    .offset = offsetof(export_args, out), .help = "where to write it" },
-  { .name = "model", .letter = 'm', .type = OPT_TEXT, .meta = "FILE",
-    .offset = offsetof(export_args, engine.model), .help = "the model, a GGUF file" },
-  { .name = "kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = kv_names,
-    .offset = offsetof(export_args, kv), .help = "llama-state: the server's cache type" },
-  { .name = "state-version", .type = OPT_COUNT, .meta = "N", .min = 3, .max = 4,
-    .offset = offsetof(export_args, state_version),
-    .help = "llama-state: version of the state that the server reads" },
-  { .name = "force", .letter = 'f', .type = OPT_ON, .offset = offsetof(export_args, force),
-    .help = "replace a file of that name" },
-  { 0 }
-};
+static const opt_spec specs[] = { { .name = "to",
+                                    .type = OPT_CHOICE,
+                                    .meta = "KIND",
+                                    .choices = kinds,
+                                    .offset = offsetof(export_args, to),
+                                    .help = "what to write; a must" },
+                                  { .name = "out",
+                                    .letter = 'o',
+                                    .type = OPT_TEXT,
+                                    .meta = "FILE",
+                                    .offset = offsetof(export_args, out),
+                                    .help = "where to write it" },
+                                  { .name = "model",
+                                    .letter = 'm',
+                                    .type = OPT_TEXT,
+                                    .meta = "FILE",
+                                    .offset = offsetof(export_args, engine.model),
+                                    .help = "the model, a GGUF file" },
+                                  { .name = "kv",
+                                    .type = OPT_CHOICE,
+                                    .meta = "TYPE",
+                                    .choices = kv_names,
+                                    .offset = offsetof(export_args, kv),
+                                    .help = "llama-state: the server's cache type" },
+                                  { .name = "state-version",
+                                    .type = OPT_COUNT,
+                                    .meta = "N",
+                                    .min = 3,
+                                    .max = 4,
+                                    .offset = offsetof(export_args, state_version),
+                                    .help =
+                                        "llama-state: version of the state that the server reads" },
+                                  { .name = "force",
+                                    .letter = 'f',
+                                    .type = OPT_ON,
+                                    .offset = offsetof(export_args, force),
+                                    .help = "replace a file of that name" },
+                                  { 0 } };
 static const opt_group groups[] = { { "Options", specs, 0 },
                                     { "Common options", common_json_options, 0 },
                                     { 0 } };

@@ -9,13 +9,15 @@ typedef struct help_args {
   bool names, options;
 } help_args;
 
-static const opt_spec specs[] = {
-  { .name = "commands", .type = OPT_ON, .offset = offsetof(help_args, names),
-    .help = "names of all commands, one a line" },
-  { .name = "options", .type = OPT_ON, .offset = offsetof(help_args, options),
-    .help = "a command's options, one a line, tab-separated" },
-  { 0 }
-};
+static const opt_spec specs[] = { { .name = "commands",
+                                    .type = OPT_ON,
+                                    .offset = offsetof(help_args, names),
+                                    .help = "names of all commands, one a line" },
+                                  { .name = "options",
+                                    .type = OPT_ON,
+                                    .offset = offsetof(help_args, options),
+                                    .help = "a command's options, one a line, tab-separated" },
+                                  { 0 } };
 static const opt_group groups[] = { { "Options", specs, 0 },
                                     { "Common options", common_options, 0 },
                                     { 0 } };

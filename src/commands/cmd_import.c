@@ -22,15 +22,19 @@
 #include <archive_entry.h>
 #endif
 
-static const opt_spec specs[] = {
-  { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "NAME",
-    .offset = offsetof(import_args, out),
-    .help = "the fleet's folder or cartridge's file to make" },
-  { .name = "model", .letter = 'm', .type = OPT_TEXT, .meta = "FILE",
-    .offset = offsetof(import_args, model),
-    .help = "for a file of torch.save: its model, a GGUF file" },
-  { 0 }
-};
+static const opt_spec specs[] = { { .name = "out",
+                                    .letter = 'o',
+                                    .type = OPT_TEXT,
+                                    .meta = "NAME",
+                                    .offset = offsetof(import_args, out),
+                                    .help = "the fleet's folder or cartridge's file to make" },
+                                  { .name = "model",
+                                    .letter = 'm',
+                                    .type = OPT_TEXT,
+                                    .meta = "FILE",
+                                    .offset = offsetof(import_args, model),
+                                    .help = "for a file of torch.save: its model, a GGUF file" },
+                                  { 0 } };
 static const opt_group groups[] = { { "Options", specs, 0 },
                                     { "Common options", common_json_options, 0 },
                                     { 0 } };
@@ -80,8 +84,10 @@ static int take_entry(struct archive *a, struct archive_entry *e, const char *ar
   if (archive_entry_filetype(e) == AE_IFDIR) return FL_OK;
   if (slash) name = slash + 1;
   if (!name || !fl_fs_is_plain_name(name) || archive_entry_filetype(e) != AE_IFREG)
-    return fl_fail(err, FL_EINPUT, "%s: holds something else than the files of a fleet; give what "
-                   "flotilla export --to archive wrote", archive);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: holds something else than the files of a fleet; give what "
+                   "flotilla export --to archive wrote",
+                   archive);
   char *path = fl_fs_join(dir, name);
   int rc = path ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
   if (rc == FL_OK && fl_fs_exists(path))
@@ -136,8 +142,7 @@ static int import_fleet(fl_json *out, const import_args *a, const char *archive,
     rc = unpack(archive, temp, err);
     if (rc == FL_OK) rc = check_fleet(&m, temp, err);
     if (rc == FL_OK) rc = fl_fs_sync_dir(temp, err);
-    if (rc == FL_OK && rename(temp, a->out) != 0)
-      rc = fl_fs_fail_errno(err, a->out, "made", errno);
+    if (rc == FL_OK && rename(temp, a->out) != 0) rc = fl_fs_fail_errno(err, a->out, "made", errno);
     if (rc != FL_OK) remove_folder(temp);
     else rc = fl_fs_sync_parent(a->out, err);
   }
@@ -174,8 +179,8 @@ static int run(const opt_parsed *p, fl_err *err) {
   fl_json *out = fl_json_object();
   if (!out) return fl_fail(err, FL_ENOMEM, "not enough memory");
   signals_catch();
-  int rc = torch ? import_torch(out, a, p->operand[0], err)
-                 : import_fleet(out, a, p->operand[0], err);
+  int rc =
+      torch ? import_torch(out, a, p->operand[0], err) : import_fleet(out, a, p->operand[0], err);
   if (rc == FL_OK && (!a->common.quiet || a->common.json))
     rc = report_print(out, a->common.json, err);
   fl_json_free(out);

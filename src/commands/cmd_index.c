@@ -19,23 +19,22 @@ typedef struct index_args {
   docs_args input; /* where the documents are now; none: their names */
 } index_args;
 
-static const opt_spec specs[] = {
-  { .name = "query", .letter = 'Q', .type = OPT_TEXT, .meta = "TEXT",
-    .offset = offsetof(index_args, query), .help = "search instead of rebuilding" },
-  { 0 }
-};
-static const opt_group groups[] = {
-  { "Options", specs, 0 },
-  { "Documents", docs_specs, offsetof(index_args, input) },
-  { "Model", engine_options, offsetof(index_args, engine) },
-  { "Retrieval", retrieval_specs, offsetof(index_args, retrieval) },
-  { "Common options", common_json_options, 0 },
-  { 0 }
-};
+static const opt_spec specs[] = { { .name = "query",
+                                    .letter = 'Q',
+                                    .type = OPT_TEXT,
+                                    .meta = "TEXT",
+                                    .offset = offsetof(index_args, query),
+                                    .help = "search instead of rebuilding" },
+                                  { 0 } };
+static const opt_group groups[] = { { "Options", specs, 0 },
+                                    { "Documents", docs_specs, offsetof(index_args, input) },
+                                    { "Model", engine_options, offsetof(index_args, engine) },
+                                    { "Retrieval", retrieval_specs,
+                                      offsetof(index_args, retrieval) },
+                                    { "Common options", common_json_options, 0 },
+                                    { 0 } };
 
-static void init(void *args) {
-  retrieval_default(&((index_args *)args)->retrieval);
-}
+static void init(void *args) { retrieval_default(&((index_args *)args)->retrieval); }
 
 static fl_json *hits_json(const fl_hit *hits, size_t n, const fl_fleet *f, bool chunk) {
   fl_json *rows = fl_json_array();
@@ -102,7 +101,8 @@ static int run(const opt_parsed *p, fl_err *err) {
   signals_catch();
   int rc = fleet_dir_load(&m, dir, err);
   fl_train_options opts = m.opts;
-  fl_open_options how = { .read_only = a->query != NULL, .log_events = a->query != NULL,
+  fl_open_options how = { .read_only = a->query != NULL,
+                          .log_events = a->query != NULL,
                           .resume = true };
   if (m.n_members > 0) how.merge = m.doc[0].name;
   if (rc == FL_OK && !a->query) rc = read_docs(&docs, a, &m, err);

@@ -13,12 +13,18 @@ typedef struct info_args {
 } info_args;
 
 static const opt_spec specs[] = {
-  { .name = "tokenize", .type = OPT_TEXT, .meta = "FILE",
+  { .name = "tokenize",
+    .type = OPT_TEXT,
+    .meta = "FILE",
     .offset = offsetof(info_args, tokenize.file),
     .help = "print the token ids of a text file; - is standard input" },
-  { .name = "special", .type = OPT_ON, .offset = offsetof(info_args, tokenize.special),
+  { .name = "special",
+    .type = OPT_ON,
+    .offset = offsetof(info_args, tokenize.special),
     .help = "with --tokenize: markers in the text become control tokens" },
-  { .name = "bos", .type = OPT_ON, .offset = offsetof(info_args, tokenize.bos),
+  { .name = "bos",
+    .type = OPT_ON,
+    .offset = offsetof(info_args, tokenize.bos),
     .help = "with --tokenize: the beginning token first, where the model has that policy" },
   { 0 }
 };

@@ -34,31 +34,60 @@ typedef struct study_args {
 } study_args;
 
 static const opt_spec specs[] = {
-  { .name = "count", .letter = 'c', .type = OPT_COUNT, .meta = "N", .min = 1, .max = 1e7,
-    .offset = offsetof(study_args, count), .help = "conversations, dealt over the documents" },
-  { .name = "batch", .letter = 'b', .type = OPT_COUNT, .meta = "N", .min = 1, .max = MAX_BATCH,
-    .offset = offsetof(study_args, batch), .help = "conversations made side by side" },
-  { .name = "out", .letter = 'o', .type = OPT_TEXT, .meta = "FILE",
-    .offset = offsetof(study_args, out), .help = "where to; standard output without it" },
-  { .name = "seeds", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(study_args, seeds),
+  { .name = "count",
+    .letter = 'c',
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 1,
+    .max = 1e7,
+    .offset = offsetof(study_args, count),
+    .help = "conversations, dealt over the documents" },
+  { .name = "batch",
+    .letter = 'b',
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 1,
+    .max = MAX_BATCH,
+    .offset = offsetof(study_args, batch),
+    .help = "conversations made side by side" },
+  { .name = "out",
+    .letter = 'o',
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(study_args, out),
+    .help = "where to; standard output without it" },
+  { .name = "seeds",
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(study_args, seeds),
     .help = "seed instructions instead of the seven" },
-  { .name = "show", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(study_args, show),
+  { .name = "show",
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(study_args, show),
     .help = "tell what is in a file of conversations, and make none" },
-  { .name = "texts", .type = OPT_COUNT, .meta = "N", .min = 0, .max = 1e6,
-    .offset = offsetof(study_args, texts), .help = "with --show: conversations shown as text" },
-  { .name = "merge", .type = OPT_LIST, .meta = "FILE", .offset = offsetof(study_args, merge),
+  { .name = "texts",
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 0,
+    .max = 1e6,
+    .offset = offsetof(study_args, texts),
+    .help = "with --show: conversations shown as text" },
+  { .name = "merge",
+    .type = OPT_LIST,
+    .meta = "FILE",
+    .offset = offsetof(study_args, merge),
     .help = "put files of conversations together, and make none; repeatable" },
   { 0 }
 };
-static const opt_group groups[] = {
-  { "Documents", docs_specs, offsetof(study_args, input) },
-  { "Options", specs, 0 },
-  { "Model", engine_options, offsetof(study_args, engine) },
-  { "Self-study", study_specs, offsetof(study_args, train) },
-  { "Remote generator", remote_specs, offsetof(study_args, remote) },
-  { "Common options", common_json_options, 0 },
-  { 0 }
-};
+static const opt_group groups[] = { { "Documents", docs_specs, offsetof(study_args, input) },
+                                    { "Options", specs, 0 },
+                                    { "Model", engine_options, offsetof(study_args, engine) },
+                                    { "Self-study", study_specs, offsetof(study_args, train) },
+                                    { "Remote generator", remote_specs,
+                                      offsetof(study_args, remote) },
+                                    { "Common options", common_json_options, 0 },
+                                    { 0 } };
 
 static void init(void *args) {
   study_args *a = args;
@@ -136,9 +165,10 @@ static int open_part(maker *m, fl_err *err) {
   if (rc == FL_OK) rc = fl_part_open(&m->part, &m->done, a->out, study, err);
   if (rc != FL_OK || m->done.tried == 0) return rc;
   if (m->done.tried > a->count)
-    return fl_fail(err, FL_EUSAGE, "--count %zu: %s.part holds %zu conversations of this study "
-                   "already; ask for as many or more, or move it away", a->count, a->out,
-                   m->done.tried);
+    return fl_fail(err, FL_EUSAGE,
+                   "--count %zu: %s.part holds %zu conversations of this study "
+                   "already; ask for as many or more, or move it away",
+                   a->count, a->out, m->done.tried);
   fl_info("%s.part: holds %zu conversations of this study already; going on from there", a->out,
           m->done.tried);
   return FL_OK;
@@ -169,7 +199,9 @@ static int prepare(maker *m, fl_err *err) {
 
 static void put(const maker *m, fl_buf *lines, const fl_conv *c, const fl_conv_plan *plan) {
   const fl_source_doc *d = &m->docs.doc[plan->doc];
-  fl_conv_label label = { .doc = plan->doc, .name = d->name, .hash = d->hash,
+  fl_conv_label label = { .doc = plan->doc,
+                          .name = d->name,
+                          .hash = d->hash,
                           .tokenizer = fl_model_tokenizer_hash(m->engine.model),
                           .index = plan->draw };
   fl_conv_print(lines, c, &label);
@@ -212,10 +244,10 @@ static int make_batch(maker *m, size_t n, fl_err *err) {
     plans[i] = (fl_conv_plan){ .doc = (uint32_t)doc, .round = draw, .conv = 0, .draw = draw };
     docs[i] = &m->texts[doc];
   }
-  int rc = m->wire ? fl_remote_make(convs, ok, plans, docs, n, &o, study_wire_remote(m->wire),
-                                    m->pass, m->pool, NULL, NULL, err)
-                   : fl_study_make(convs, ok, plans, docs, n, &o, m->pass, m->pool, NULL, NULL,
-                                   err);
+  int rc = m->wire
+               ? fl_remote_make(convs, ok, plans, docs, n, &o, study_wire_remote(m->wire), m->pass,
+                                m->pool, NULL, NULL, err)
+               : fl_study_make(convs, ok, plans, docs, n, &o, m->pass, m->pool, NULL, NULL, err);
   fl_buf lines = { 0 };
   size_t written = 0;
   for (size_t i = 0; i < n && rc == FL_OK; i++) {
@@ -237,7 +269,8 @@ static void compare_prompts(maker *m) {
   if (m->compared && there != here)
     fl_warn("--generator: the server makes %zu tokens of a prompt that is %zu here, so its "
             "probabilities are those of another prompt; give it a chat template that writes this "
-            "model's prompts without thinking, or add --teacher local", there, here);
+            "model's prompts without thinking, or add --teacher local",
+            there, here);
 }
 
 static int make_all(maker *m, fl_err *err) {
@@ -269,14 +302,18 @@ static int finish(maker *m, int rc, fl_err *err) {
     int saved = fl_part_publish(m->part, err);
     if (saved != FL_OK) rc = saved;
     else if (rc == FL_EINTR)
-      fl_fail(err, rc, "%s: holds the %zu conversations made so far; the same command goes on from "
-              "there", out, m->done.written);
+      fl_fail(err, rc,
+              "%s: holds the %zu conversations made so far; the same command goes on from "
+              "there",
+              out, m->done.written);
   }
   if (rc == FL_EINTR && m->done.written == 0)
     fl_fail(err, rc, "stopped before the first conversations were done; %s is not written", out);
   if (rc != FL_OK && rc != FL_EINTR && m->done.tried > 0)
-    fl_err_prefix(err, "%s.part keeps the %zu conversations made so far, and the same command goes "
-                  "on from there", out, m->done.written);
+    fl_err_prefix(err,
+                  "%s.part keeps the %zu conversations made so far, and the same command goes "
+                  "on from there",
+                  out, m->done.written);
   return rc;
 }
 

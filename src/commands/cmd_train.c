@@ -17,42 +17,73 @@
 #include "fleet/options.h"
 
 static const opt_spec input_specs[] = {
-  { .name = "resume", .type = OPT_ON, .offset = offsetof(train_args, resume),
+  { .name = "resume",
+    .type = OPT_ON,
+    .offset = offsetof(train_args, resume),
     .help = "continue an existing fleet" },
-  { .name = "update", .type = OPT_ON, .offset = offsetof(train_args, update),
+  { .name = "update",
+    .type = OPT_ON,
+    .offset = offsetof(train_args, update),
     .help = "train documents anew whose text has changed" },
-  { .name = "remove", .type = OPT_LIST, .meta = "NAME", .offset = offsetof(train_args, remove),
+  { .name = "remove",
+    .type = OPT_LIST,
+    .meta = "NAME",
+    .offset = offsetof(train_args, remove),
     .help = "take a document out of the fleet; repeatable" },
-  { .name = "redo", .type = OPT_LIST, .meta = "NAME", .offset = offsetof(train_args, redo),
+  { .name = "redo",
+    .type = OPT_LIST,
+    .meta = "NAME",
+    .offset = offsetof(train_args, redo),
     .help = "train a document anew, its files may be damaged; repeatable" },
-  { .name = "merge", .type = OPT_TEXT, .meta = "NAME", .offset = offsetof(train_args, merge),
+  { .name = "merge",
+    .type = OPT_TEXT,
+    .meta = "NAME",
+    .offset = offsetof(train_args, merge),
     .help = "one cartridge of this name for all documents together" },
-  { .name = "study", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(train_args, study),
+  { .name = "study",
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(train_args, study),
     .help = "train on the conversations that flotilla study wrote" },
-  { .name = "init", .type = OPT_TEXT, .meta = "HOW", .offset = offsetof(train_args, init),
+  { .name = "init",
+    .type = OPT_TEXT,
+    .meta = "HOW",
+    .offset = offsetof(train_args, init),
     .help = "how cartridges begin: first, random, summary, or a cartridge file" },
-  { .name = "eval", .type = OPT_TEXT, .meta = "FILE", .offset = offsetof(train_args, eval),
+  { .name = "eval",
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(train_args, eval),
     .help = "questions, as flotilla eval reads them, asked whenever held-out losses are taken" },
-  { .name = "eval-arms", .type = OPT_TEXT, .meta = "LIST",
-    .offset = offsetof(train_args, eval_arms), .help = "the ways to ask them" },
-  { .name = "log-size", .type = OPT_BYTES, .meta = "SIZE", .min = 1 << 16, .max = 1e15,
+  { .name = "eval-arms",
+    .type = OPT_TEXT,
+    .meta = "LIST",
+    .offset = offsetof(train_args, eval_arms),
+    .help = "the ways to ask them" },
+  { .name = "log-size",
+    .type = OPT_BYTES,
+    .meta = "SIZE",
+    .min = 1 << 16,
+    .max = 1e15,
     .offset = offsetof(train_args, log_bytes),
     .help = "size at which the event log is put aside and the part before it dropped" },
-  { .name = "tui", .type = OPT_ON, .offset = offsetof(train_args, tui),
+  { .name = "tui",
+    .type = OPT_ON,
+    .offset = offsetof(train_args, tui),
     .help = "show the dashboard while training" },
-  { .name = "leave", .type = OPT_ON, .offset = offsetof(train_args, leave),
+  { .name = "leave",
+    .type = OPT_ON,
+    .offset = offsetof(train_args, leave),
     .help = "with --tui: leave it when the training has ended" },
   { 0 }
 };
-static const opt_group groups[] = {
-  { "Documents", docs_specs, offsetof(train_args, input) },
-  { "Fleet", input_specs, 0 },
-  { "Model", engine_options, offsetof(train_args, engine) },
-  { "Self-study", study_specs, offsetof(train_args, train) },
-  { "Training", train_specs, offsetof(train_args, train) },
-  { "Common options", common_json_options, 0 },
-  { 0 }
-};
+static const opt_group groups[] = { { "Documents", docs_specs, offsetof(train_args, input) },
+                                    { "Fleet", input_specs, 0 },
+                                    { "Model", engine_options, offsetof(train_args, engine) },
+                                    { "Self-study", study_specs, offsetof(train_args, train) },
+                                    { "Training", train_specs, offsetof(train_args, train) },
+                                    { "Common options", common_json_options, 0 },
+                                    { 0 } };
 
 static void init(void *args) {
   train_args *a = args;
@@ -63,13 +94,16 @@ static void init(void *args) {
 
 static size_t value_size(opt_type type) {
   switch (type) {
-    case OPT_ON: case OPT_OFF: return sizeof(bool);
-    case OPT_COUNT: return sizeof(size_t);
-    case OPT_U64: case OPT_BYTES: return sizeof(uint64_t);
-    case OPT_REAL: case OPT_SECONDS: return sizeof(double);
-    case OPT_TEXT: return sizeof(const char *);
-    case OPT_CHOICE: return sizeof(int);
-    case OPT_LIST: break;
+  case OPT_ON:
+  case OPT_OFF: return sizeof(bool);
+  case OPT_COUNT: return sizeof(size_t);
+  case OPT_U64:
+  case OPT_BYTES: return sizeof(uint64_t);
+  case OPT_REAL:
+  case OPT_SECONDS: return sizeof(double);
+  case OPT_TEXT: return sizeof(const char *);
+  case OPT_CHOICE: return sizeof(int);
+  case OPT_LIST: break;
   }
   return sizeof(opt_list);
 }
@@ -77,7 +111,10 @@ static size_t value_size(opt_type type) {
 /* What the files of a fleet are built on can't change once it exists. */
 static int refuse_structural(const opt_parsed *p, const fl_train_options *given,
                              const fl_train_options *kept, const char *dir, fl_err *err) {
-  const struct { const char *name; uint64_t given, kept; } fixed[] = {
+  const struct {
+    const char *name;
+    uint64_t given, kept;
+  } fixed[] = {
     { "p", given->p, kept->p },
     { "frozen", given->frozen, kept->frozen },
     { "embed-chunk", given->embed_chunk, kept->embed_chunk },
@@ -87,13 +124,14 @@ static int refuse_structural(const opt_parsed *p, const fl_train_options *given,
     if (options_given(p, fixed[i].name) && fixed[i].given != fixed[i].kept)
       return fl_fail(err, FL_EUSAGE,
                      "--%s %llu: the fleet %s was made with %llu; leave the option out or train a "
-                     "new fleet", fixed[i].name, (unsigned long long)fixed[i].given, dir,
+                     "new fleet",
+                     fixed[i].name, (unsigned long long)fixed[i].given, dir,
                      (unsigned long long)fixed[i].kept);
   if (options_given(p, "positions") && given->positions != kept->positions)
     return fl_fail(err, FL_EUSAGE,
                    "--positions %s: the fleet %s was made with %s; leave the option out or train a "
-                   "new fleet", fl_positions_words[given->positions], dir,
-                   fl_positions_words[kept->positions]);
+                   "new fleet",
+                   fl_positions_words[given->positions], dir, fl_positions_words[kept->positions]);
   return FL_OK;
 }
 
@@ -166,8 +204,10 @@ static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, 
     rc = output_apart("--docs", a->input.docs.v[i], dir, "the fleet's folder", err);
   take_init(a);
   if (rc == FL_OK && a->init && a->train.init == FL_INIT_FILE && !fl_fs_exists(a->init))
-    rc = fl_fail(err, FL_EUSAGE, "--init %s: no such file; give first, random, summary or a "
-                 "cartridge", a->init);
+    rc = fl_fail(err, FL_EUSAGE,
+                 "--init %s: no such file; give first, random, summary or a "
+                 "cartridge",
+                 a->init);
   if (rc == FL_OK) rc = fl_train_options_check(&a->train, err);
   return rc;
 }
@@ -219,7 +259,8 @@ static int learn(fl_fleet *f, const fl_train_hooks *hooks, const char *dir, bool
   rounds = fl_fleet_rounds(f) - rounds;
   if (rc == FL_OK && leads && rounds > 0 && steps_of(f) == steps)
     fl_warn("nothing was learned: no conversation came out in %llu rounds; flotilla watch %s tells "
-            "why, and more of --max-q and --max-a may help", (unsigned long long)rounds, dir);
+            "why, and more of --max-q and --max-a may help",
+            (unsigned long long)rounds, dir);
   return rc;
 }
 
@@ -228,9 +269,15 @@ int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err)
   fl_fleet *f = NULL;
   train_eval *asked = NULL;
   double start = fl_now_s();
-  fl_open_options how = { .resume = a->resume, .update = a->update, .allow_add = true,
-                          .remove = a->remove.v, .n_remove = a->remove.n, .redo = a->redo.v,
-                          .n_redo = a->redo.n, .merge = a->merge, .dist = a->dist,
+  fl_open_options how = { .resume = a->resume,
+                          .update = a->update,
+                          .allow_add = true,
+                          .remove = a->remove.v,
+                          .n_remove = a->remove.n,
+                          .redo = a->redo.v,
+                          .n_redo = a->redo.n,
+                          .merge = a->merge,
+                          .dist = a->dist,
                           .log_bytes = a->log_bytes };
   const bool leads = fl_dist_leads(a->dist);
   fl_train_hooks hooks = { .poll = signals_poll, .progress = leads ? progress_line : NULL };
@@ -262,7 +309,8 @@ int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err)
 static int take_ranks(train_args *a, fl_mpi *ranks, fl_err *err) {
   a->dist = fl_mpi_dist(ranks);
   if (a->dist && a->tui)
-    return fl_fail(err, FL_EUSAGE, "--tui: not with several ranks; leave it out and run flotilla "
+    return fl_fail(err, FL_EUSAGE,
+                   "--tui: not with several ranks; leave it out and run flotilla "
                    "watch beside them");
   if (a->engine.threads == 0) a->engine.threads = fl_mpi_threads(ranks);
   return FL_OK;
@@ -276,8 +324,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   int rc = take_ranks(a, p->ranks, err);
   if (rc == FL_OK) rc = prepare(p, dir, &manifest, err);
   if (rc == FL_OK) rc = docs_read(&docs, &a->input, err);
-  if (rc == FL_OK)
-    rc = a->tui ? train_detached(a, dir, &docs, err) : train_run(a, dir, &docs, err);
+  if (rc == FL_OK) rc = a->tui ? train_detached(a, dir, &docs, err) : train_run(a, dir, &docs, err);
   fl_source_release(&docs);
   fl_manifest_release(&manifest);
   return rc;

@@ -19,8 +19,8 @@ extern const opt_spec common_json_options[]; /* the same and --json */
 
 typedef struct command {
   const char *name;
-  const char *operands;     /* as usage shows them: "FLEET QUESTION" */
-  const char *summary;      /* lower case, no full stop */
+  const char *operands; /* as usage shows them: "FLEET QUESTION" */
+  const char *summary;  /* lower case, no full stop */
   size_t min_operands, max_operands;
   const opt_group *groups;
   bool ranks;               /* may run as several processes, of which rank 0 alone speaks */

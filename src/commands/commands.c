@@ -6,26 +6,35 @@
 
 #include "base/mem.h"
 
-const command *const commands[] = { &cmd_train, &cmd_ask,  &cmd_chat, &cmd_serve, &cmd_watch,
-                                    &cmd_index, &cmd_eval, &cmd_gate, &cmd_study, &cmd_export,
-                                    &cmd_import, &cmd_info, &cmd_bench, &cmd_help, NULL };
+const command *const commands[] = { &cmd_train,  &cmd_ask,  &cmd_chat,  &cmd_serve, &cmd_watch,
+                                    &cmd_index,  &cmd_eval, &cmd_gate,  &cmd_study, &cmd_export,
+                                    &cmd_import, &cmd_info, &cmd_bench, &cmd_help,  NULL };
 
-#define COMMON_SPECS                                                                              \
-  { .name = "quiet", .letter = 'q', .type = OPT_ON, .offset = offsetof(common_args, quiet),       \
-    .help = "errors only on stderr" },                                                            \
-  { .name = "verbose", .letter = 'v', .type = OPT_ON, .offset = offsetof(common_args, verbose),   \
-    .help = "more detail" },                                                                      \
-  { .name = "help", .letter = 'h', .type = OPT_ON, .offset = offsetof(common_args, help),         \
-    .help = "this text" }
+#define COMMON_SPECS                                                                               \
+  { .name = "quiet",                                                                               \
+    .letter = 'q',                                                                                 \
+    .type = OPT_ON,                                                                                \
+    .offset = offsetof(common_args, quiet),                                                        \
+    .help = "errors only on stderr" },                                                             \
+      { .name = "verbose",                                                                         \
+        .letter = 'v',                                                                             \
+        .type = OPT_ON,                                                                            \
+        .offset = offsetof(common_args, verbose),                                                  \
+        .help = "more detail" },                                                                   \
+  {                                                                                                \
+    .name = "help", .letter = 'h', .type = OPT_ON, .offset = offsetof(common_args, help),          \
+    .help = "this text"                                                                            \
+  }
 
 const opt_spec common_options[] = { COMMON_SPECS, { 0 } };
 
-const opt_spec common_json_options[] = {
-  { .name = "json", .letter = 'j', .type = OPT_ON, .offset = offsetof(common_args, json),
-    .help = "the result as JSON" },
-  COMMON_SPECS,
-  { 0 }
-};
+const opt_spec common_json_options[] = { { .name = "json",
+                                           .letter = 'j',
+                                           .type = OPT_ON,
+                                           .offset = offsetof(common_args, json),
+                                           .help = "the result as JSON" },
+                                         COMMON_SPECS,
+                                         { 0 } };
 
 const command *command_find(const char *name) {
   for (const command *const *c = commands; *c; c++)
@@ -44,8 +53,8 @@ void command_usage(const command *c) {
   void *args = fl_calloc(1, c->args_size);
   if (!args) return;
   if (c->init) c->init(args);
-  printf("Usage: flotilla %s [OPTION]...%s%s\n%s.\n", c->name, *c->operands ? " " : "",
-         c->operands, c->summary);
+  printf("Usage: flotilla %s [OPTION]...%s%s\n%s.\n", c->name, *c->operands ? " " : "", c->operands,
+         c->summary);
   options_print(stdout, c->groups, args);
   printf("\nThe full description is in flotilla-%s(1).\n", c->name);
   fl_free(args);

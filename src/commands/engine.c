@@ -4,18 +4,35 @@
 #include "base/fs.h"
 #include "commands/fleet_dir.h"
 
-static const char *const template_names[] = { "auto", "chatml", "llama3", "gemma4", "gemma",
-                                              "plain", NULL };
+static const char *const template_names[] = { "auto",  "chatml", "llama3", "gemma4",
+                                              "gemma", "plain",  NULL };
 static const char *const expert_names[] = { "borrow", "pack", NULL };
 
 const opt_spec engine_options[] = {
-  { .name = "model", .letter = 'm', .type = OPT_TEXT, .meta = "FILE",
-    .offset = offsetof(engine_args, model), .help = "the model, a GGUF file" },
-  { .name = "threads", .letter = 't', .type = OPT_COUNT, .meta = "N", .min = 0, .max = 1024,
-    .offset = offsetof(engine_args, threads), .help = "threads; 0: the cores available" },
-  { .name = "template", .type = OPT_CHOICE, .meta = "NAME", .choices = template_names,
-    .offset = offsetof(engine_args, chat_template), .help = "chat template" },
-  { .name = "experts", .type = OPT_CHOICE, .meta = "HOW", .choices = expert_names,
+  { .name = "model",
+    .letter = 'm',
+    .type = OPT_TEXT,
+    .meta = "FILE",
+    .offset = offsetof(engine_args, model),
+    .help = "the model, a GGUF file" },
+  { .name = "threads",
+    .letter = 't',
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 0,
+    .max = 1024,
+    .offset = offsetof(engine_args, threads),
+    .help = "threads; 0: the cores available" },
+  { .name = "template",
+    .type = OPT_CHOICE,
+    .meta = "NAME",
+    .choices = template_names,
+    .offset = offsetof(engine_args, chat_template),
+    .help = "chat template" },
+  { .name = "experts",
+    .type = OPT_CHOICE,
+    .meta = "HOW",
+    .choices = expert_names,
     .offset = offsetof(engine_args, experts),
     .help = "experts: borrow, where they lie in the file, or pack, a faster copy" },
   { 0 }
@@ -27,9 +44,8 @@ static int choose_template(fl_template *out, const engine_args *a, const fleet_o
   fl_template was;
   if (a->chat_template > 0) {
     const char *name = template_names[a->chat_template];
-    return fl_template_by_name(out, name)
-               ? FL_OK
-               : fl_fail(err, FL_EUSAGE, "--template %s: unknown", name);
+    return fl_template_by_name(out, name) ? FL_OK
+                                          : fl_fail(err, FL_EUSAGE, "--template %s: unknown", name);
   }
   if (o->chat_template && fl_template_by_name(&was, o->chat_template)) *out = was;
   return FL_OK;

@@ -7,10 +7,10 @@
 #include "model/model.h"
 
 typedef struct engine_args {
-  const char *model;  /* NULL: from the fleet's manifest, where there is a fleet */
-  size_t threads;     /* 0: the cores available */
-  int chat_template;  /* index in the choices; 0: as the fleet was trained with, or from the file */
-  int experts;        /* 0: used in the mapping, 1: packed */
+  const char *model; /* NULL: from the fleet's manifest, where there is a fleet */
+  size_t threads;    /* 0: the cores available */
+  int chat_template; /* index in the choices; 0: as the fleet was trained with, or from the file */
+  int experts;       /* 0: used in the mapping, 1: packed */
 } engine_args;
 
 extern const opt_spec engine_options[];

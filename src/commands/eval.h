@@ -32,7 +32,7 @@ typedef struct eval_question {
 typedef struct eval_questions {
   eval_question *q;
   size_t n;
-  size_t n_options;     /* questions that have some */
+  size_t n_options; /* questions that have some */
 } eval_questions;
 
 /* JSON: an array of objects, or one object a line; members: flotilla-eval(1). */
@@ -66,15 +66,15 @@ typedef struct eval_answer {
   size_t rows, prompt_tokens; /* held before the question; read as text, question included */
   size_t tokens;
   bool contains, exact, choice;
-  double nll;                         /* of the reference, nats */
+  double nll; /* of the reference, nats */
   size_t nll_tokens;
 } eval_answer;
 
 typedef struct eval_result { /* of one arm */
   eval_answer *answer;       /* [n questions] */
   size_t n;
-  double seconds;            /* all questions together */
-  size_t n_alone;            /* questions asked once more, alone, for the next two (means) */
+  double seconds; /* all questions together */
+  size_t n_alone; /* questions asked once more, alone, for the next two (means) */
   double first_token_s, tokens_per_s;
 } eval_result;
 
@@ -84,7 +84,7 @@ extern const char *const eval_score_names[];     /* NULL-terminated */
 typedef struct eval_options {
   const sampling_args *sampling;
   const fl_rag_options *rag;
-  size_t batch;              /* 1..EVAL_MAX_BATCH */
+  size_t batch; /* 1..EVAL_MAX_BATCH */
   size_t alone;
   bool (*stop)(void);
 } eval_options;
@@ -105,7 +105,7 @@ typedef struct eval_summary {
   const eval_result *result; /* [arms->n] */
   int score;
   size_t resamples;
-  int against;               /* index in arms of the arm that differences are taken against */
+  int against; /* index in arms of the arm that differences are taken against */
   bool answers;
 } eval_summary;
 bool eval_is_right(const eval_summary *s, size_t arm, size_t i);

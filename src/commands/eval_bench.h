@@ -18,10 +18,10 @@ struct eval_bench {
   const eval_options *o;
   fl_pass *pass;
   fl_kv_pool *pool;
-  fl_hits *hits;     /* [n questions]: documents as ask chooses them; empty until retrieved */
-  fl_hits *pieces;   /* [n questions]: many pieces for the text arms */
+  fl_hits *hits;   /* [n questions]: documents as ask chooses them; empty until retrieved */
+  fl_hits *pieces; /* [n questions]: many pieces for the text arms */
   bool have_hits, have_pieces;
-  eval_text *text;   /* [n documents] */
+  eval_text *text; /* [n documents] */
   size_t n_docs;
 };
 

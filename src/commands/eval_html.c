@@ -82,9 +82,10 @@ static double x_of(double v, double low, double high) {
 static void put_axis(fl_buf *out, double low, double high, double height) {
   for (int i = 0; i <= 4; i++) {
     double v = low + (high - low) * i / 4, x = x_of(v, low, high);
-    fl_buf_printf(out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" class=\"g\"/>"
-                  "<text x=\"%.1f\" y=\"20\" class=\"m\">%.3g</text>\n", x, TOP_PX, x, height,
-                  x, v);
+    fl_buf_printf(out,
+                  "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" class=\"g\"/>"
+                  "<text x=\"%.1f\" y=\"20\" class=\"m\">%.3g</text>\n",
+                  x, TOP_PX, x, height, x, v);
   }
 }
 
@@ -95,9 +96,10 @@ static void put_dots(fl_buf *out, const char *title, const fl_json *rows, const 
   double height = TOP_PX + ROW_PX * (double)fl_json_len(rows), y = TOP_PX + ROW_PX / 2.0;
   fl_buf_puts(out, "<h2>");
   put_text(out, title);
-  fl_buf_printf(out, "</h2>\n<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
-                "viewBox=\"0 0 %d %.0f\" width=\"%d\" height=\"%.0f\">\n", LEFT_PX + PLOT_PX + 90,
-                height + 10, LEFT_PX + PLOT_PX + 90, height + 10);
+  fl_buf_printf(out,
+                "</h2>\n<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
+                "viewBox=\"0 0 %d %.0f\" width=\"%d\" height=\"%.0f\">\n",
+                LEFT_PX + PLOT_PX + 90, height + 10, LEFT_PX + PLOT_PX + 90, height + 10);
   put_axis(out, from, to, height);
   for (const fl_json *r = fl_json_first(rows); r; r = fl_json_next(r), y += ROW_PX) {
     const char *arm = "";
@@ -110,9 +112,10 @@ static void put_dots(fl_buf *out, const char *title, const fl_json *rows, const 
     if (isfinite(low) && isfinite(high))
       fl_buf_printf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"i\"/>",
                     x_of(low, from, to), y, x_of(high, from, to), y);
-    fl_buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>"
-                  "<text x=\"%d\" y=\"%.1f\">%.4g</text>\n", x_of(v, from, to), y,
-                  LEFT_PX + PLOT_PX + 12, y + 4, v);
+    fl_buf_printf(out,
+                  "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>"
+                  "<text x=\"%d\" y=\"%.1f\">%.4g</text>\n",
+                  x_of(v, from, to), y, LEFT_PX + PLOT_PX + 12, y + 4, v);
   }
   fl_buf_puts(out, "</svg>\n");
 }
@@ -122,16 +125,18 @@ static void put_cloud(fl_buf *out, const fl_json *rows) {
   enum { HEIGHT = 300, BOTTOM = 260 };
   double wide = rows ? most(rows, "rows") : 0;
   if (!(wide > 0)) return;
-  fl_buf_printf(out, "<h2>Right answers over rows held</h2>\n"
+  fl_buf_printf(out,
+                "<h2>Right answers over rows held</h2>\n"
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %d %d\" "
-                "width=\"%d\" height=\"%d\">\n", LEFT_PX + PLOT_PX + 90, HEIGHT,
-                LEFT_PX + PLOT_PX + 90, HEIGHT);
+                "width=\"%d\" height=\"%d\">\n",
+                LEFT_PX + PLOT_PX + 90, HEIGHT, LEFT_PX + PLOT_PX + 90, HEIGHT);
   put_axis(out, 0, wide, BOTTOM);
   for (int i = 0; i <= 4; i++) {
     double y = BOTTOM - (BOTTOM - TOP_PX) * i / 4.0;
-    fl_buf_printf(out, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" class=\"g\"/>"
-                  "<text x=\"%d\" y=\"%.1f\" class=\"e\">%.2f</text>\n", LEFT_PX, y,
-                  LEFT_PX + PLOT_PX, y, LEFT_PX - 10, y + 4, i / 4.0);
+    fl_buf_printf(out,
+                  "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" class=\"g\"/>"
+                  "<text x=\"%d\" y=\"%.1f\" class=\"e\">%.2f</text>\n",
+                  LEFT_PX, y, LEFT_PX + PLOT_PX, y, LEFT_PX - 10, y + 4, i / 4.0);
   }
   for (const fl_json *r = fl_json_first(rows); r; r = fl_json_next(r)) {
     const char *arm = "";
@@ -139,8 +144,10 @@ static void put_cloud(fl_buf *out, const fl_json *rows) {
     if (!isfinite(v) || !isfinite(x)) continue;
     fl_json_get_str(r, "arm", &arm);
     double y = BOTTOM - (BOTTOM - TOP_PX) * v;
-    fl_buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>"
-                  "<text x=\"%.1f\" y=\"%.1f\">", x, y, x + 9, y + 4);
+    fl_buf_printf(out,
+                  "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\"/>"
+                  "<text x=\"%.1f\" y=\"%.1f\">",
+                  x, y, x + 9, y + 4);
     put_text(out, arm);
     fl_buf_puts(out, "</text>\n");
   }
@@ -161,18 +168,21 @@ void eval_html(fl_buf *out, const fl_json *summary, const char *title) {
   const char *score = "";
   fl_json_get_str(summary, "score", &score);
   fl_buf_puts(out, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">"
-              "<head><meta charset=\"utf-8\"/>"
-              "<meta name=\"viewport\" content=\"width=device-width\"/><title>");
+                   "<head><meta charset=\"utf-8\"/>"
+                   "<meta name=\"viewport\" content=\"width=device-width\"/><title>");
   put_text(out, title);
   fl_buf_printf(out, "</title>\n<style>%s</style></head>\n<body><h1>", style);
   put_text(out, title);
   fl_buf_printf(out, "</h1>\n<p>%.0f questions; right by ", number(summary, "questions"));
   put_text(out, score);
-  fl_buf_printf(out, "; intervals hold the middle 95 %% of %.0f resamples of the "
-                "questions, the same for every arm.</p>\n", number(summary, "resamples"));
+  fl_buf_printf(out,
+                "; intervals hold the middle 95 %% of %.0f resamples of the "
+                "questions, the same for every arm.</p>\n",
+                number(summary, "resamples"));
   put_dots(out, "Share of right answers", arms, "share", 0, 1);
-  if (ppl) put_dots(out, "Perplexity of the reference answers", ppl, "perplexity", 0,
-                    fmax(most(ppl, "high"), most(ppl, "perplexity")));
+  if (ppl)
+    put_dots(out, "Perplexity of the reference answers", ppl, "perplexity", 0,
+             fmax(most(ppl, "high"), most(ppl, "perplexity")));
   put_cloud(out, arms);
   put_table(out, "Arms", arms);
   put_table(out, "Perplexity", ppl);

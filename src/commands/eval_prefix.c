@@ -45,17 +45,19 @@ static int compare_sizes(size_t a, size_t b) { return (a > b) - (a < b); }
 
 static int compare_hits(const fl_hits *a, const fl_hits *b) {
   int c = compare_sizes(a->n_docs, b->n_docs);
-  for (size_t i = 0; c == 0 && i < a->n_docs; i++)
-    c = compare_sizes(a->doc[i].doc, b->doc[i].doc);
+  for (size_t i = 0; c == 0 && i < a->n_docs; i++) c = compare_sizes(a->doc[i].doc, b->doc[i].doc);
   return c;
 }
 
 int eval_compare_prefix(const eval_bench *b, eval_arm arm, size_t i, size_t j) {
   switch (arm) {
-    case EVAL_BARE: case EVAL_ALL: return 0;
-    case EVAL_RETRIEVED: return compare_hits(&b->hits[i], &b->hits[j]);
-    case EVAL_TEXT: case EVAL_TEXT4: return compare_sizes(i, j);
-    case EVAL_CONTEXT: case EVAL_ORACLE: break;
+  case EVAL_BARE:
+  case EVAL_ALL: return 0;
+  case EVAL_RETRIEVED: return compare_hits(&b->hits[i], &b->hits[j]);
+  case EVAL_TEXT:
+  case EVAL_TEXT4: return compare_sizes(i, j);
+  case EVAL_CONTEXT:
+  case EVAL_ORACLE: break;
   }
   return compare_sizes(b->q->q[i].doc_index, b->q->q[j].doc_index);
 }
@@ -79,8 +81,10 @@ static int read_ids(eval_bench *b, fl_seq *seq, const fl_ids *ids, const char *w
   const size_t n_ctx = fl_model_hparams(b->model)->n_ctx;
   if (ids->oom) return fl_fail(err, FL_ENOMEM, "not enough memory for a text");
   if (ids->len + b->o->sampling->max_new >= n_ctx)
-    return fl_fail(err, FL_EUSAGE, "%s: its %zu tokens do not fit the model's context of %zu; "
-                   "leave the arm out of --arms", what, ids->len, n_ctx);
+    return fl_fail(err, FL_EUSAGE,
+                   "%s: its %zu tokens do not fit the model's context of %zu; "
+                   "leave the arm out of --arms",
+                   what, ids->len, n_ctx);
   return fl_pass_prefill(b->pass, seq, ids->data, ids->len, NULL, err);
 }
 
@@ -157,8 +161,10 @@ static int compose(eval_bench *b, fl_seq *seq, eval_arm arm, size_t i, fl_err *e
   fl_free(docs);
   const size_t n_ctx = fl_model_hparams(b->model)->n_ctx;
   if (rc == FL_OK && fl_seq_rows(seq) + b->o->sampling->max_new >= n_ctx)
-    rc = fl_fail(err, FL_EUSAGE, "%s: %zu rows do not fit the model's context of %zu; leave the "
-                 "arm out of --arms", eval_arm_names[arm], fl_seq_rows(seq), n_ctx);
+    rc = fl_fail(err, FL_EUSAGE,
+                 "%s: %zu rows do not fit the model's context of %zu; leave the "
+                 "arm out of --arms",
+                 eval_arm_names[arm], fl_seq_rows(seq), n_ctx);
   return rc;
 }
 
@@ -168,13 +174,13 @@ int eval_prefix(fl_seq **out, size_t *n_read, eval_bench *b, eval_arm arm, size_
   *n_read = 0;
   if (rc == FL_OK) {
     switch (arm) {
-      case EVAL_BARE: break;
-      case EVAL_CONTEXT: rc = read_document(b, seq, b->q->q[i].doc_index, n_read, err); break;
-      case EVAL_TEXT: rc = read_pieces(b, seq, i, 1, n_read, err); break;
-      case EVAL_TEXT4: rc = read_pieces(b, seq, i, 4, n_read, err); break;
-      case EVAL_ORACLE: case EVAL_RETRIEVED: case EVAL_ALL:
-        rc = compose(b, seq, arm, i, err);
-        break;
+    case EVAL_BARE: break;
+    case EVAL_CONTEXT: rc = read_document(b, seq, b->q->q[i].doc_index, n_read, err); break;
+    case EVAL_TEXT: rc = read_pieces(b, seq, i, 1, n_read, err); break;
+    case EVAL_TEXT4: rc = read_pieces(b, seq, i, 4, n_read, err); break;
+    case EVAL_ORACLE:
+    case EVAL_RETRIEVED:
+    case EVAL_ALL: rc = compose(b, seq, arm, i, err); break;
     }
   }
   if (rc != FL_OK) {

@@ -10,8 +10,8 @@
 enum { MAX_TEXTS = 64 };
 static const size_t file_max_bytes = (size_t)256 << 20;
 
-const char *const eval_arm_names[] = { "bare", "context", "text", "text4", "oracle", "retrieved",
-                                       "all", NULL };
+const char *const eval_arm_names[] = { "bare",   "context",   "text", "text4",
+                                       "oracle", "retrieved", "all",  NULL };
 const char *const eval_score_names[] = { "contains", "exact", "choice", NULL };
 
 int eval_arms_parse(eval_arms *out, const char *flag, const char *list, fl_err *err) {
@@ -23,8 +23,10 @@ int eval_arms_parse(eval_arms *out, const char *flag, const char *list, fl_err *
            (strlen(eval_arm_names[i]) != len || memcmp(at, eval_arm_names[i], len) != 0))
       i++;
     if (!eval_arm_names[i] || seen[i])
-      return fl_fail(err, FL_EUSAGE, "%s %s: give some of bare, context, text, text4, oracle, "
-                     "retrieved, all, each once", flag, list);
+      return fl_fail(err, FL_EUSAGE,
+                     "%s %s: give some of bare, context, text, text4, oracle, "
+                     "retrieved, all, each once",
+                     flag, list);
     seen[i] = true;
     a.arm[a.n++] = (eval_arm)i;
     at += len + (at[len] == ',');
@@ -106,8 +108,10 @@ static int add(eval_questions *q, const fl_json *o, const char *path, fl_err *er
   q->n_options += e->option.n > 0;
   if (rc == FL_ENOMEM) return fl_fail(err, rc, "%s: not enough memory", path);
   if (rc != FL_OK)
-    return fl_fail(err, rc, "%s: question %zu: \"question\" and \"document\" are needed as texts, "
-                   "and \"value\" (a text or several) or \"options\" with \"correct\"", path, q->n);
+    return fl_fail(err, rc,
+                   "%s: question %zu: \"question\" and \"document\" are needed as texts, "
+                   "and \"value\" (a text or several) or \"options\" with \"correct\"",
+                   path, q->n);
   return FL_OK;
 }
 

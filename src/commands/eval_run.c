@@ -19,9 +19,9 @@ typedef struct batch {
   eval_bench *b;
   eval_arm arm;
   eval_result *r;
-  const size_t *at;                     /* [n] questions */
+  const size_t *at; /* [n] questions */
   size_t n;
-  fl_seq *owned[EVAL_MAX_BATCH];        /* prefixes made for this batch */
+  fl_seq *owned[EVAL_MAX_BATCH]; /* prefixes made for this batch */
   size_t n_owned;
   const fl_seq *prefix[EVAL_MAX_BATCH]; /* [n] */
   size_t n_read[EVAL_MAX_BATCH];        /* [n] tokens of the prefix that were read as text */
@@ -38,8 +38,7 @@ static int make_prompt(const eval_bench *b, fl_ids *out, const char *question, b
   fl_template tpl = fl_model_template(b->model);
   const fl_tokenizer *t = fl_model_tokenizer(b->model);
   int rc = behind ? FL_OK : fl_chat_system(out, tpl, t, NULL, 0, err);
-  if (rc == FL_OK)
-    rc = fl_chat_user(out, tpl, t, question, strlen(question), behind, false, err);
+  if (rc == FL_OK) rc = fl_chat_user(out, tpl, t, question, strlen(question), behind, false, err);
   if (rc == FL_OK && out->oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory for a question");
   return rc;
 }
@@ -104,8 +103,11 @@ static bool cancelled(void *ctx) {
 
 static fl_stream stream_of(const eval_bench *b, size_t i, const fl_ids *prompt, fl_seq *seq) {
   const sampling_args *s = b->o->sampling;
-  return (fl_stream){ .seq = seq, .prompt = prompt->data, .n_prompt = prompt->len,
-                      .sampling = s->sampling, .max_new = s->max_new,
+  return (fl_stream){ .seq = seq,
+                      .prompt = prompt->data,
+                      .n_prompt = prompt->len,
+                      .sampling = s->sampling,
+                      .max_new = s->max_new,
                       .rng = fl_rng_stream(s->seed, FL_RNG_USER, 0, (uint32_t)i, 0) };
 }
 
@@ -210,8 +212,8 @@ static int ask_alone(eval_bench *b, eval_arm arm, size_t i, eval_result *r, fl_e
   fl_seq *seq = NULL;
   size_t n_read;
   double began = fl_now_s();
-  int rc = searches ? fl_fleet_retrieve(b->f, question, strlen(question), b->o->rag, &hits, err)
-                    : FL_OK;
+  int rc =
+      searches ? fl_fleet_retrieve(b->f, question, strlen(question), b->o->rag, &hits, err) : FL_OK;
   if (rc == FL_OK) rc = eval_prefix(&seq, &n_read, b, arm, i, err);
   if (rc == FL_OK) rc = make_prompt(b, &prompt, question, fl_seq_rows(seq) > 0, err);
   fl_stream s = stream_of(b, i, &prompt, seq);
@@ -243,7 +245,11 @@ static int measure(eval_bench *b, eval_arm arm, eval_result *r, fl_err *err) {
 
 /* --- the arm ------------------------------------------------------------------------------- */
 
-typedef struct order_key { const eval_bench *b; eval_arm arm; size_t i; } order_key;
+typedef struct order_key {
+  const eval_bench *b;
+  eval_arm arm;
+  size_t i;
+} order_key;
 
 static int by_prefix(const void *a, const void *b) {
   const order_key *x = a, *y = b;
@@ -303,13 +309,15 @@ void eval_result_release(eval_result *r) {
 
 int eval_bench_new(eval_bench **out, fl_fleet *f, fl_team *team, const eval_questions *q,
                    const eval_options *o, fl_err *err) {
-  fl_pass_options opt = { .max_rows = FL_PASS_ROWS, .max_spans = o->batch,
+  fl_pass_options opt = { .max_rows = FL_PASS_ROWS,
+                          .max_spans = o->batch,
                           .max_out_rows = o->batch > OUT_ROWS ? o->batch : OUT_ROWS };
   eval_bench *b = fl_calloc(1, sizeof *b);
   int rc = b ? FL_OK : FL_ENOMEM;
   if (rc == FL_OK) {
-    *b = (eval_bench){ .f = f, .model = fl_fleet_model(f), .q = q, .o = o,
-                       .n_docs = fl_fleet_n_docs(f) };
+    *b = (eval_bench){
+      .f = f, .model = fl_fleet_model(f), .q = q, .o = o, .n_docs = fl_fleet_n_docs(f)
+    };
     b->hits = fl_calloc(q->n, sizeof *b->hits);
     b->pieces = fl_calloc(q->n, sizeof *b->pieces);
     b->text = fl_calloc(b->n_docs + 1, sizeof *b->text);

@@ -23,14 +23,14 @@ typedef struct weigher {
   fl_pass *pass;
   eval_item *item;
   size_t n, n_vocab, max_out;
-  fl_seq **seq;    /* [n] fork that grows; NULL before the first and after the last slice */
-  size_t *done;    /* [n] tokens that went through */
-  fl_span *span;   /* [max_spans] */
-  size_t *of;      /* [max_spans] whose */
+  fl_seq **seq;  /* [n] fork that grows; NULL before the first and after the last slice */
+  size_t *done;  /* [n] tokens that went through */
+  fl_span *span; /* [max_spans] */
+  size_t *of;    /* [max_spans] whose */
   size_t max_spans;
-  float *logits;   /* [max_out, n_vocab] */
-  size_t *row;     /* [max_out] of the pass */
-  size_t *at;      /* [max_out] item * 2^32 + token that the row predicts */
+  float *logits; /* [max_out, n_vocab] */
+  size_t *row;   /* [max_out] of the pass */
+  size_t *at;    /* [max_out] item * 2^32 + token that the row predicts */
   size_t n_rows;
 } weigher;
 
@@ -75,8 +75,10 @@ static int one_pass(weigher *w, fl_err *err) {
     if (rc != FL_OK) return rc;
     size_t n = left < room ? left : room, next = w->done[i] + 1; /* what its first row predicts */
     size_t silent = e->n_prompt > next ? e->n_prompt - next : 0;
-    w->span[n_spans] = (fl_span){ .seq = w->seq[i], .tokens = e->tokens.data + w->done[i],
-                                  .n_rows = n, .n_silent = silent < n ? silent : n };
+    w->span[n_spans] = (fl_span){ .seq = w->seq[i],
+                                  .tokens = e->tokens.data + w->done[i],
+                                  .n_rows = n,
+                                  .n_silent = silent < n ? silent : n };
     w->of[n_spans++] = i;
     room -= n;
   }
@@ -100,7 +102,11 @@ static bool any_left(const weigher *w) {
 int eval_weigh(fl_pass *pass, eval_item *item, size_t n, size_t max_spans, size_t max_out_rows,
                fl_err *err) {
   const size_t n_vocab = fl_model_hparams(fl_pass_model(pass))->n_vocab;
-  weigher w = { .pass = pass, .item = item, .n = n, .n_vocab = n_vocab, .max_out = max_out_rows,
+  weigher w = { .pass = pass,
+                .item = item,
+                .n = n,
+                .n_vocab = n_vocab,
+                .max_out = max_out_rows,
                 .max_spans = max_spans };
   int rc = FL_OK;
   w.seq = fl_calloc(n + 1, sizeof *w.seq);

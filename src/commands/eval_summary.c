@@ -16,9 +16,9 @@ typedef struct spread { /* of one statistic */
 
 typedef struct table {
   const eval_summary *s;
-  double *x;        /* [questions, arms * N_COLS] */
-  double *sums;     /* [1 + resamples, arms * N_COLS]; row 0: of the questions as they are */
-  double *scratch;  /* [resamples] */
+  double *x;       /* [questions, arms * N_COLS] */
+  double *sums;    /* [1 + resamples, arms * N_COLS]; row 0: of the questions as they are */
+  double *scratch; /* [resamples] */
 } table;
 
 bool eval_is_right(const eval_summary *s, size_t arm, size_t i) {

@@ -6,7 +6,8 @@
 #include "commands/eval.h"
 
 static int malformed(const char *text, fl_err *err) {
-  return fl_fail(err, FL_EUSAGE, "--threshold %s: give ARM>=X or ARM<=X, X a number or "
+  return fl_fail(err, FL_EUSAGE,
+                 "--threshold %s: give ARM>=X or ARM<=X, X a number or "
                  "ARM+NUMBER or ARM-NUMBER, and before it the member that is meant, as in "
                  "perplexity:ARM<=3",
                  text);
@@ -67,9 +68,11 @@ int eval_threshold(const fl_json *summary, const char *text, fl_err *err) {
 }
 
 int eval_threshold_check(const eval_arms *arms, const char *text, fl_err *err) {
-  static const char *const members[] = { "right", "of", "share", "low", "high", "contains", "exact",
-                                         "choice", "rows", "prompt_tokens", "first_token_s",
-                                         "tokens_a_second", "all_s" };
+  static const char *const members[] = {
+    "right", "of",     "share", "low",           "high",          "contains",
+    "exact", "choice", "rows",  "prompt_tokens", "first_token_s", "tokens_a_second",
+    "all_s"
+  };
   fl_json *probe = fl_json_object(), *rows = fl_json_array(), *ppl = fl_json_array();
   for (size_t i = 0; i < arms->n && rows && ppl; i++) {
     fl_json *row = fl_json_object(), *p = fl_json_object();

@@ -10,8 +10,8 @@ typedef struct export_args {
   common_args common;
   engine_args engine;
   const char *out;
-  int to;             /* index in the choices of --to */
-  int kv;             /* llama-state: 0: f16, 1: f32 */
+  int to;               /* index in the choices of --to */
+  int kv;               /* llama-state: 0: f16, 1: f32 */
   size_t state_version; /* llama-state: 3 or 4 */
   bool force;
   const char *source; /* the operand, a cartridge's file; NULL for a model */

@@ -34,8 +34,8 @@ static int put_file(struct archive *a, const char *dir, const char *name, const 
                     fl_err *err) {
   char *path = fl_fs_join(dir, name), *inside = fl_asprintf("fleet/%s", name);
   fl_map m = { 0 };
-  int rc = path && inside ? fl_map_open(&m, path, err)
-                          : fl_fail(err, FL_ENOMEM, "not enough memory");
+  int rc =
+      path && inside ? fl_map_open(&m, path, err) : fl_fail(err, FL_ENOMEM, "not enough memory");
   if (rc == FL_OK) rc = put_entry(a, inside, m.data, m.size, out, err);
   fl_map_close(&m);
   fl_free(path);
@@ -47,10 +47,11 @@ static int put_file(struct archive *a, const char *dir, const char *name, const 
 static int put_readme(struct archive *a, const fl_manifest *m, const char *out, fl_err *err) {
   fl_buf b = { 0 };
   fl_buf_puts(&b, "---\ntags:\n- flotilla\n- cartridges\n- kv-cache\n---\n\n"
-              "# A fleet of cartridges\n\n");
-  fl_buf_printf(&b, "%zu documents, each a trained prefix of key/value rows, for the model **%s**\n"
-                "(identity `%s`, tokenizer `%s`).\n\n", m->n,
-                m->model_name ? m->model_name : "unknown",
+                  "# A fleet of cartridges\n\n");
+  fl_buf_printf(&b,
+                "%zu documents, each a trained prefix of key/value rows, for the model **%s**\n"
+                "(identity `%s`, tokenizer `%s`).\n\n",
+                m->n, m->model_name ? m->model_name : "unknown",
                 m->model_hash ? m->model_hash : "unknown",
                 m->tokenizer_hash ? m->tokenizer_hash : "unknown");
   fl_buf_puts(&b, "| document | tokens | rows | steps | file |\n|---|---|---|---|---|\n");
@@ -58,7 +59,8 @@ static int put_readme(struct archive *a, const fl_manifest *m, const char *out, 
     fl_buf_printf(&b, "| %s | %llu | %llu | %llu | `%s` |\n", m->doc[i].name,
                   (unsigned long long)m->doc[i].tokens, (unsigned long long)m->doc[i].rows,
                   (unsigned long long)m->doc[i].steps, m->doc[i].cart_file);
-  fl_buf_puts(&b, "\nTensors `layers.i.k` and `layers.i.v` are `[rows, kv_heads, head_dim]`, f32,\n"
+  fl_buf_puts(&b,
+              "\nTensors `layers.i.k` and `layers.i.v` are `[rows, kv_heads, head_dim]`, f32,\n"
               "keys rotated at positions from 0; `_sink` rows come first and were not trained.\n"
               "The format is described in flotilla-formats(5).\n\n```sh\n"
               "flotilla import --out FLEET THIS-FILE\n"
@@ -92,11 +94,14 @@ static int no_archive(struct archive *w, const char *out, fl_err *err) {
 
 /* Compression by the end of the name; libarchive's own table does not know all of these. */
 static int set_filter(struct archive *w, const char *out) {
-  static const struct { const char *end; int (*add)(struct archive *w); } filters[] = {
-    { ".gz", archive_write_add_filter_gzip }, { ".tgz", archive_write_add_filter_gzip },
-    { ".zst", archive_write_add_filter_zstd }, { ".xz", archive_write_add_filter_xz },
-    { ".bz2", archive_write_add_filter_bzip2 }
-  };
+  static const struct {
+    const char *end;
+    int (*add)(struct archive *w);
+  } filters[] = { { ".gz", archive_write_add_filter_gzip },
+                  { ".tgz", archive_write_add_filter_gzip },
+                  { ".zst", archive_write_add_filter_zstd },
+                  { ".xz", archive_write_add_filter_xz },
+                  { ".bz2", archive_write_add_filter_bzip2 } };
   const size_t n = strlen(out);
   for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
     const size_t len = strlen(filters[i].end);
@@ -147,7 +152,9 @@ int export_archive(fl_json *out, const export_args *a, fl_err *err) {
 #else
 int export_archive(fl_json *out, const export_args *a, fl_err *err) {
   (void)out;
-  return fl_fail(err, FL_EFAIL, "--to archive: this program was built without libarchive; give %s "
-                 "as a folder", a->source);
+  return fl_fail(err, FL_EFAIL,
+                 "--to archive: this program was built without libarchive; give %s "
+                 "as a folder",
+                 a->source);
 }
 #endif

@@ -29,9 +29,7 @@ typedef struct state {
   uint8_t *narrow; /* one row */
 } state;
 
-static void put_u32(const state *s, uint32_t v) {
-  fl_sink_write(s->out, &v, sizeof v);
-}
+static void put_u32(const state *s, uint32_t v) { fl_sink_write(s->out, &v, sizeof v); }
 
 static void put_head(const state *s) {
   const uint32_t n = (uint32_t)s->rows->n_rows;
@@ -97,8 +95,9 @@ static int check_range(const fl_rows *r, const char *path, fl_err *err) {
 
 static int write_state(const export_args *a, const fl_hparams *hp, const fl_cartridge *c,
                        fl_err *err) {
-  state s = { .hp = hp, .rows = &c->rows, .half = a->kv == 0,
-              .version = (uint32_t)a->state_version };
+  state s = {
+    .hp = hp, .rows = &c->rows, .half = a->kv == 0, .version = (uint32_t)a->state_version
+  };
   bool windowed = false;
   size_t widest = 1;
   for (size_t l = 0; l < c->rows.n_layers; l++) {

@@ -31,11 +31,11 @@ typedef struct torch {
   const fl_cartridge *c;
   size_t heads, dim, half; /* half: pairs of a key; 0: they need no sorting */
   size_t n_layers;
-  uint64_t at;             /* bytes written */
+  uint64_t at; /* bytes written */
   uint32_t crc[256];
   entry *entry;
   size_t n_entries;
-  float *tensor;           /* [rows, width] */
+  float *tensor; /* [rows, width] */
 } torch;
 
 /* --- zip ----------------------------------------------------------------------------------- */
@@ -69,8 +69,8 @@ static void put_u32(torch *t, uint32_t v) { put(t, &v, sizeof v); }
 
 /* What a local and a directory header share: from the version needed to the name's length. */
 static void put_common(torch *t, const entry *e) {
-  put_u16(t, 0);      /* flags */
-  put_u16(t, 0);      /* stored */
+  put_u16(t, 0);          /* flags */
+  put_u16(t, 0);          /* stored */
   put_u32(t, 0x00210000); /* the first of January 1980: equal cartridges give equal files */
   put_u32(t, e->crc);
   put_u32(t, e->size);
@@ -161,7 +161,8 @@ static void say_tensor(fl_buf *b, const torch *t, size_t key, size_t rows) {
   say_int(b, 0);
   say_ints(b, size, 4);
   say_ints(b, stride, 4);
-  fl_buf_puts(b, "\x89" "ccollections\nOrderedDict\n)RtR"); /* no gradient, no hooks */
+  fl_buf_puts(b, "\x89"
+                 "ccollections\nOrderedDict\n)RtR"); /* no gradient, no hooks */
 }
 
 static size_t rows_of(const torch *t, size_t list) {
@@ -223,8 +224,10 @@ static int take_shape(torch *t, const fl_hparams *hp, const char *path, fl_err *
   t->heads = r->kv_heads[0];
   for (size_t l = 0; l < r->n_layers; l++)
     if (r->width[l] == 0 || r->kv_heads[l] != t->heads || r->width[l] != r->width[0])
-      return fl_fail(err, FL_EINPUT, "%s: its layers differ in shape or share their rows, which "
-                     "the layout does not have; use --to llama-state or the file as it is", path);
+      return fl_fail(err, FL_EINPUT,
+                     "%s: its layers differ in shape or share their rows, which "
+                     "the layout does not have; use --to llama-state or the file as it is",
+                     path);
   t->dim = r->width[0] / t->heads;
   t->half = hp->rope_interleaved ? hp->rope[hp->layer[0].rope_set].half : 0;
   /* What the lengths of a zip file hold, with room for its headers. */

@@ -15,8 +15,8 @@ bool fleet_dir_exists(const char *dir) {
 }
 
 static int refuse_missing(const char *dir, fl_err *err) {
-  return fl_fail(err, FL_ENOENT, "%s: no fleet here (%s is missing); flotilla train makes one",
-                 dir, FL_MANIFEST_FILE);
+  return fl_fail(err, FL_ENOENT, "%s: no fleet here (%s is missing); flotilla train makes one", dir,
+                 FL_MANIFEST_FILE);
 }
 
 int fleet_dir_load(fl_manifest *out, const char *dir, fl_err *err) {

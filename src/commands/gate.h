@@ -15,7 +15,7 @@ typedef struct gate_args {
   engine_args engine;
   fl_train_options train; /* p and seed serve every gate, the rest those that train */
   docs_args input;
-  int kv;                 /* gate_kv */
+  int kv; /* gate_kv */
   size_t suffix, kills, streams;
   bool envelope;
   const char *ids, *ref, *write;
@@ -25,7 +25,7 @@ typedef struct gate_args {
 typedef struct gate_run {
   const gate_args *args;
   const char *name;
-  fl_json *checks;        /* rows of the JSON result */
+  fl_json *checks; /* rows of the JSON result */
   size_t failed;
 } gate_run;
 

@@ -26,7 +26,8 @@ typedef struct trace {
 } trace;
 
 static int trace_init(trace *t, const batch *b) {
-  *t = (trace){ .n_vocab = b->n_vocab, .steps = b->steps,
+  *t = (trace){ .n_vocab = b->n_vocab,
+                .steps = b->steps,
                 .rows = fl_calloc(b->n * b->steps, sizeof(row_hash)),
                 .len = fl_calloc(b->n, sizeof(size_t)) };
   return t->rows && t->len ? FL_OK : FL_ENOMEM;
@@ -47,9 +48,7 @@ static void on_row(void *ctx, size_t i, size_t index, const float *logits, int32
 }
 
 /* Prompts of different lengths from different places behind the shared prefix. */
-static size_t prompt_len(size_t i) {
-  return PROMPT_MIN + PROMPT_STEP * (i % 8);
-}
+static size_t prompt_len(size_t i) { return PROMPT_MIN + PROMPT_STEP * (i % 8); }
 
 static const int32_t *prompt_at(const batch *b, size_t i) {
   return b->ids.data + b->p + i * (PROMPT_MIN + PROMPT_STEP * 8);
@@ -76,8 +75,11 @@ static int decode(const batch *b, fl_pass *pass, const fl_seq *prefix, size_t to
   fl_generate_hooks hooks = { .ctx = t, .on_row = on_row };
   int rc = fork_all(b, prefix, seqs, err);
   for (size_t i = 0; i < b->n; i++)
-    streams[i] = (fl_stream){ .seq = seqs[i], .prompt = prompt_at(b, i), .n_prompt = prompt_len(i),
-                              .sampling = FL_SAMPLING_GREEDY, .max_new = b->steps };
+    streams[i] = (fl_stream){ .seq = seqs[i],
+                              .prompt = prompt_at(b, i),
+                              .n_prompt = prompt_len(i),
+                              .sampling = FL_SAMPLING_GREEDY,
+                              .max_new = b->steps };
   for (size_t i = 0; i < b->n && rc == FL_OK; i += together) {
     t->offset = i;
     rc = fl_generate(pass, streams + i, together, &hooks, err);
@@ -147,7 +149,8 @@ static int check_packed(const batch *b, fl_kv_type type, const fl_seq *prefix, f
     fl_json_set_u64(row, "equal", equal);
     gate_check(b->g, equal == n_rows, row,
                "%s cache, %zu sequences behind %zu rows: lone against packed: %zu/%zu rows agree "
-               "bit for bit", gate_kv_name(type), b->n, b->p, equal, n_rows);
+               "bit for bit",
+               gate_kv_name(type), b->n, b->p, equal, n_rows);
   }
   fl_free(logits);
   fl_free(packed);

@@ -38,8 +38,7 @@ static int capture(const equiv *e, fl_kv_pool *pool, fl_cartridge parts[MAX_PART
   const fl_hparams *hp = fl_model_hparams(e->m.engine.model);
   fl_seq *seq = NULL;
   int rc = fl_seq_new(&seq, pool, err);
-  if (rc == FL_OK)
-    rc = fl_pass_prefill(e->m.pass, seq, e->ids.data, e->n_parts * e->p, NULL, err);
+  if (rc == FL_OK) rc = fl_pass_prefill(e->m.pass, seq, e->ids.data, e->n_parts * e->p, NULL, err);
   for (size_t i = 0; i < e->n_parts && rc == FL_OK; i++)
     rc = fl_cartridge_capture(&parts[i], hp, seq, i * e->p, e->p, 0, err);
   if (seq) fl_seq_free(seq);
@@ -144,13 +143,9 @@ static int run_parts(gate_run *g, size_t n_parts, fl_err *err) {
   return rc;
 }
 
-static int run_equiv(gate_run *g, fl_err *err) {
-  return run_parts(g, 1, err);
-}
+static int run_equiv(gate_run *g, fl_err *err) { return run_parts(g, 1, err); }
 
-static int run_compose(gate_run *g, fl_err *err) {
-  return run_parts(g, 2, err);
-}
+static int run_compose(gate_run *g, fl_err *err) { return run_parts(g, 2, err); }
 
 const gate gate_equiv = { "equiv", "one capture of p rows against the real prefill", run_equiv };
 const gate gate_compose = { "compose", "two parts of p rows against the real prefill",

@@ -121,7 +121,8 @@ static int compare(gate_run *g, const char *all, const char *few, size_t turns, 
   fl_json_set_u64(row, "same", same);
   gate_check(g, same == 2 * N_DOCS && trained == N_DOCS, row,
              "%d documents, %zu turns each, one in memory against all: %zu/%d files agree byte for "
-             "byte", N_DOCS, turns, same, 2 * N_DOCS);
+             "byte",
+             N_DOCS, turns, same, 2 * N_DOCS);
   return FL_OK;
 }
 

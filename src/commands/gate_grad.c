@@ -232,8 +232,11 @@ static int run(gate_run *g, fl_err *err) {
   fl_ids ids = { 0 };
   size_t p = g->args->train.p;
   fl_pass_options opt = { .max_rows = FL_PASS_ROWS, .max_spans = 1 };
-  fl_stepper_limits limits = { .max_convs = 1, .max_conv_rows = CONV_ROWS, .max_sup = CONV_SUP,
-                               .max_prefix = N_PARTS * p, .max_parts = N_PARTS,
+  fl_stepper_limits limits = { .max_convs = 1,
+                               .max_conv_rows = CONV_ROWS,
+                               .max_sup = CONV_SUP,
+                               .max_prefix = N_PARTS * p,
+                               .max_parts = N_PARTS,
                                .checkpoint = g->args->train.checkpoint,
                                .pack = g->args->train.pack,
                                .positions = g->args->train.positions };

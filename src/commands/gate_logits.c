@@ -22,9 +22,9 @@ static int read_ids(fl_ids *out, const char *path, size_t n_vocab, fl_err *err) 
     at += strspn(at, " \t\r\n,");
     long id = strtol(at, &end, 10);
     if (end == at || errno || id < 0 || (size_t)id >= n_vocab) {
-      rc = fl_fail(err, FL_EINPUT,
-                   "%s: byte %zu: no token id below %zu; the file holds ids as text", path,
-                   (size_t)(at - text.data), n_vocab);
+      rc =
+          fl_fail(err, FL_EINPUT, "%s: byte %zu: no token id below %zu; the file holds ids as text",
+                  path, (size_t)(at - text.data), n_vocab);
     } else {
       fl_ids_push(out, (int32_t)id);
       at = end;
@@ -106,8 +106,9 @@ static int compare_type(gate_run *g, const gate_model *m, const fl_ids *ids, con
     fl_json_set_u64(row, "greedy", f.greedy);
     gate_check(g, f.max <= g->args->tol, row,
                "%s cache, %zu rows: max |dlogit| %.6f (row %zu), rms %.6f, greedy %zu/%zu, "
-               "tolerance %g", gate_kv_name(type), ref->n_rows, f.max, f.worst_row, rms, f.greedy,
-               ref->n_rows, g->args->tol);
+               "tolerance %g",
+               gate_kv_name(type), ref->n_rows, f.max, f.worst_row, rms, f.greedy, ref->n_rows,
+               g->args->tol);
   }
   if (seq) fl_seq_free(seq);
   if (pool) fl_kv_pool_free(pool);

@@ -29,9 +29,9 @@ static const double commit_s = 0.01; /* about as long as a commit takes */
 
 typedef struct doom { /* what a child is killed at, whichever comes first */
   double age_s;
-  size_t changes;     /* of the folder; 0: none counts */
-  double after_s;     /* since the last of these */
-  uint64_t rounds;    /* committed */
+  size_t changes;  /* of the folder; 0: none counts */
+  double after_s;  /* since the last of these */
+  uint64_t rounds; /* committed */
 } doom;
 
 typedef struct watch { /* a folder that a child writes to */
@@ -39,7 +39,7 @@ typedef struct watch { /* a folder that a child writes to */
   struct timespec changed;
   ino_t manifest;
   size_t changes;
-  double changed_s;   /* when the last of `doom.changes` was seen; 0: not yet */
+  double changed_s; /* when the last of `doom.changes` was seen; 0: not yet */
   uint64_t rounds;
 } watch;
 
@@ -111,8 +111,10 @@ static int train_child(const gate_run *g, const char *dir, const fl_source_list 
   w.changed_s = 0;
   pid_t pid = fork();
   if (pid < 0)
-    return fl_fail(err, FL_EFAIL, "a child process can't be started (%s); free memory or raise the "
-                   "limit of processes", fl_fs_reason(errno));
+    return fl_fail(err, FL_EFAIL,
+                   "a child process can't be started (%s); free memory or raise the "
+                   "limit of processes",
+                   fl_fs_reason(errno));
   if (pid == 0) {
     fl_err why = { 0 };
     int rc = train_here(g, dir, docs, &why);
@@ -137,8 +139,9 @@ static int train_child(const gate_run *g, const char *dir, const fl_source_list 
 
 /* What differs by nature: the log of events, locks and sockets. */
 static bool is_compared(const char *name) {
-  static const char *const other[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE, FL_LOCK_FILE,
-                                       FL_TRAIN_LOG_FILE, "control", "control.path" };
+  static const char *const other[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE,
+                                       FL_LOCK_FILE,   FL_TRAIN_LOG_FILE,
+                                       "control",      "control.path" };
   for (size_t i = 0; i < sizeof other / sizeof *other; i++)
     if (strcmp(name, other[i]) == 0) return false;
   return true;

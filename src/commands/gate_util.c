@@ -43,7 +43,8 @@ int gate_ids(fl_ids *out, const gate_run *g, const fl_model *m, size_t need, fl_
   if (rc == FL_OK && ids.len < need)
     rc = fl_fail(err, FL_EUSAGE,
                  "--docs: the documents give %zu tokens where %zu are needed; add documents or "
-                 "lower --p or --suffix", ids.len, need);
+                 "lower --p or --suffix",
+                 ids.len, need);
   if (rc == FL_OK) {
     *out = ids;
   } else {
@@ -58,8 +59,9 @@ int gate_prefill(fl_pass *p, fl_seq *seq, const int32_t *ids, size_t n, size_t k
   int rc = FL_OK;
   if (n > tail) rc = fl_pass_prefill(p, seq, ids, n - tail, NULL, err);
   if (rc != FL_OK) return rc;
-  fl_span span = { .seq = seq, .tokens = ids + (n - tail), .n_rows = tail,
-                   .n_silent = tail - keep };
+  fl_span span = {
+    .seq = seq, .tokens = ids + (n - tail), .n_rows = tail, .n_silent = tail - keep
+  };
   rc = fl_pass_forward(p, &span, 1, err);
   if (rc == FL_OK) *first = tail - keep;
   return rc;
@@ -72,9 +74,7 @@ size_t gate_kv_types(const gate_args *a, fl_kv_type out[2]) {
   return n;
 }
 
-const char *gate_kv_name(fl_kv_type t) {
-  return t == FL_KV_F16 ? "f16" : "f32";
-}
+const char *gate_kv_name(fl_kv_type t) { return t == FL_KV_F16 ? "f16" : "f32"; }
 
 gate_diff gate_compare(const float *a, const float *b, size_t n, size_t n_vocab) {
   gate_diff d = { 0 };

@@ -53,8 +53,10 @@ static int take_shape(reader *r, fl_err *err) {
     return fl_fail(err, FL_EINPUT, "%s: no list trainable_keys in it; it is no cartridge",
                    r->source);
   if (r->n_layers != r->hp->n_layers)
-    return fl_fail(err, FL_EINPUT, "%s: has %zu layers, the model %zu; give the model that it was "
-                   "trained for", r->source, r->n_layers, (size_t)r->hp->n_layers);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: has %zu layers, the model %zu; give the model that it was "
+                   "trained for",
+                   r->source, r->n_layers, (size_t)r->hp->n_layers);
   if (fl_torch_count(r->file, "trainable_values") != r->n_layers || !keys != !values ||
       (keys && (fl_torch_count(r->file, keys) != r->n_layers ||
                 fl_torch_count(r->file, values) != r->n_layers)))
@@ -95,9 +97,10 @@ static int take_tensor(reader *r, const char *name, size_t layer, size_t first, 
   if (rc != FL_OK) return rc;
   if (width == 0 || t.n_dims != 4 || t.dim[0] != 1 || t.dim[1] != heads || t.dim[2] != n ||
       t.dim[3] * heads != width)
-    return fl_fail(err, FL_EINPUT, "%s: %s %zu is not [1, %zu, %zu, %zu], as the model wants it; "
-                   "give the model that it was trained for", r->source, name, layer, heads, n,
-                   heads ? width / heads : 0);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: %s %zu is not [1, %zu, %zu, %zu], as the model wants it; "
+                   "give the model that it was trained for",
+                   r->source, name, layer, heads, n, heads ? width / heads : 0);
   float *to = (key ? rows->k : rows->v)[layer];
   for (size_t i = 0; i < n; i++)
     for (size_t h = 0; h < heads; h++) {
@@ -136,8 +139,7 @@ static int write_cartridge(const reader *r, const char *path, fl_err *err) {
   char *temp = fl_asprintf("%s.part-%ld", path, (long)getpid());
   if (!temp) return fl_fail(err, FL_ENOMEM, "not enough memory");
   int rc = fl_cartridge_write(temp, &r->c, &none, err);
-  if (rc == FL_OK && rename(temp, path) != 0)
-    rc = fl_fs_fail_errno(err, path, "made", errno);
+  if (rc == FL_OK && rename(temp, path) != 0) rc = fl_fs_fail_errno(err, path, "made", errno);
   if (rc != FL_OK) unlink(temp);
   fl_free(temp);
   return rc;

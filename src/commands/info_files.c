@@ -149,8 +149,10 @@ int info_fza(fl_json *out, const char *path, bool detail, fl_err *err) {
   bool ok = take(&c, magic, 4) && take(&c, &n, 4);
   for (uint32_t i = 0; ok && i < n; i++) ok = describe_slot(rows, &c);
   if (!ok || c.left > 0) {
-    rc = fl_fail(err, FL_EINPUT, "%s: damaged at byte %zu of %zu; restore it or delete it to "
-                 "continue with fresh moments", path, m.size - c.left, m.size);
+    rc = fl_fail(err, FL_EINPUT,
+                 "%s: damaged at byte %zu of %zu; restore it or delete it to "
+                 "continue with fresh moments",
+                 path, m.size - c.left, m.size);
   } else {
     double step = 0;
     fl_json_get_num(fl_json_first(rows), "step", &step);

@@ -45,8 +45,7 @@ static size_t describe_doc(fl_json *rows, const fl_mdoc *d, const char *dir, boo
   fl_json_set_u64(row, "rows", d->rows);
   fl_json_set_u64(row, "steps", d->steps);
   if (d->tokens > 0)
-    fl_json_set_num(row, "covered",
-                    (double)fl_coverage_tokens(&d->coverage) / (double)d->tokens);
+    fl_json_set_num(row, "covered", (double)fl_coverage_tokens(&d->coverage) / (double)d->tokens);
   if (cart) bad += !check_cartridge(row, cart);
   if (moments) bad += !check_moments(row, moments);
   if (detail) {
@@ -102,5 +101,6 @@ int info_fleet(fl_json *out, const char *dir, bool detail, fl_err *err) {
   if (bad == 0) return FL_OK;
   return fl_fail(err, FL_EINPUT,
                  "%s: %zu of its files are damaged or missing; restore them or train with --redo "
-                 "NAME", dir, bad);
+                 "NAME",
+                 dir, bad);
 }

@@ -96,8 +96,8 @@ int main(int argc, char **argv) {
   const command *c = command_find(word);
   if (c) return run_command(c, argc - 1, argv + 1);
   const char *near = command_nearest(word);
-  int rc = near ? fl_fail(&err, FL_EUSAGE, "unknown command %s; did you mean %s?", word, near)
-                : fl_fail(&err, FL_EUSAGE, "unknown command %s; 'flotilla --help' lists them",
-                          word);
+  int rc = near
+               ? fl_fail(&err, FL_EUSAGE, "unknown command %s; did you mean %s?", word, near)
+               : fl_fail(&err, FL_EUSAGE, "unknown command %s; 'flotilla --help' lists them", word);
   return fail(NULL, rc, &err);
 }

@@ -26,9 +26,7 @@ static void flatten(flat *f, const opt_group *groups) {
     }
 }
 
-static bool takes_value(const opt_spec *s) {
-  return s->type != OPT_ON && s->type != OPT_OFF;
-}
+static bool takes_value(const opt_spec *s) { return s->type != OPT_ON && s->type != OPT_OFF; }
 
 static bool is_numeric(const opt_spec *s) {
   return s->type == OPT_COUNT || s->type == OPT_U64 || s->type == OPT_REAL ||
@@ -115,12 +113,16 @@ bool opt_list_has(const opt_list *l, const char *text) {
 
 static int store(const opt_spec *s, void *at, const char *text, fl_err *err) {
   switch (s->type) {
-    case OPT_ON: *(bool *)at = true; return FL_OK;
-    case OPT_OFF: *(bool *)at = false; return FL_OK;
-    case OPT_TEXT: *(const char **)at = text; return FL_OK;
-    case OPT_LIST: return opt_list_add(at, text, err);
-    case OPT_CHOICE: return store_choice(s, at, text, err);
-    case OPT_COUNT: case OPT_U64: case OPT_REAL: case OPT_BYTES: case OPT_SECONDS: break;
+  case OPT_ON: *(bool *)at = true; return FL_OK;
+  case OPT_OFF: *(bool *)at = false; return FL_OK;
+  case OPT_TEXT: *(const char **)at = text; return FL_OK;
+  case OPT_LIST: return opt_list_add(at, text, err);
+  case OPT_CHOICE: return store_choice(s, at, text, err);
+  case OPT_COUNT:
+  case OPT_U64:
+  case OPT_REAL:
+  case OPT_BYTES:
+  case OPT_SECONDS: break;
   }
   return store_number(s, at, text, err);
 }
@@ -260,20 +262,24 @@ bool options_given(const opt_parsed *p, const char *name) {
 /* False where there is no default worth printing. */
 static bool default_text(char *buf, size_t size, const opt_spec *s, const void *at) {
   switch (s->type) {
-    case OPT_ON: case OPT_OFF: case OPT_LIST: return false;
-    case OPT_TEXT: {
-      const char *t = *(const char *const *)at;
-      if (t) snprintf(buf, size, "%s", t);
-      return t != NULL;
-    }
-    case OPT_CHOICE: {
-      int i = *(const int *)at;
-      if (i >= 0) snprintf(buf, size, "%s", s->choices[i]);
-      return i >= 0;
-    }
-    case OPT_REAL: case OPT_SECONDS: format_value(buf, size, s, *(const double *)at); return true;
-    case OPT_COUNT: format_value(buf, size, s, (double)*(const size_t *)at); return true;
-    case OPT_U64: case OPT_BYTES: format_value(buf, size, s, (double)*(const uint64_t *)at);
+  case OPT_ON:
+  case OPT_OFF:
+  case OPT_LIST: return false;
+  case OPT_TEXT: {
+    const char *t = *(const char *const *)at;
+    if (t) snprintf(buf, size, "%s", t);
+    return t != NULL;
+  }
+  case OPT_CHOICE: {
+    int i = *(const int *)at;
+    if (i >= 0) snprintf(buf, size, "%s", s->choices[i]);
+    return i >= 0;
+  }
+  case OPT_REAL:
+  case OPT_SECONDS: format_value(buf, size, s, *(const double *)at); return true;
+  case OPT_COUNT: format_value(buf, size, s, (double)*(const size_t *)at); return true;
+  case OPT_U64:
+  case OPT_BYTES: format_value(buf, size, s, (double)*(const uint64_t *)at);
   }
   return true;
 }
@@ -311,7 +317,7 @@ void options_print(FILE *f, const opt_group *groups, const void *args) {
 }
 
 void options_list(FILE *f, const opt_group *groups, const void *args) {
-  static const char *const type_name[] = { "on",   "off",     "count", "u64",  "real",
+  static const char *const type_name[] = { "on",    "off",     "count", "u64",  "real",
                                            "bytes", "seconds", "text",  "list", "choice" };
   for (const opt_group *g = groups; g->title; g++)
     for (const opt_spec *s = g->specs; s->name; s++) {

@@ -34,20 +34,20 @@ typedef struct opt_list {
 } opt_list;
 
 typedef struct opt_spec {
-  const char *name;            /* without "--"; NULL ends a table */
-  char letter;                 /* 0: none */
+  const char *name; /* without "--"; NULL ends a table */
+  char letter;      /* 0: none */
   opt_type type;
-  const char *meta;            /* what stands for the value in help */
-  double min, max;             /* numeric types: inclusive */
-  size_t offset;               /* in the group's struct */
-  const char *help;            /* one line, lower case, no full stop */
-  const char *const *choices;  /* OPT_CHOICE, NULL-terminated */
+  const char *meta;           /* what stands for the value in help */
+  double min, max;            /* numeric types: inclusive */
+  size_t offset;              /* in the group's struct */
+  const char *help;           /* one line, lower case, no full stop */
+  const char *const *choices; /* OPT_CHOICE, NULL-terminated */
 } opt_spec;
 
 typedef struct opt_group {
-  const char *title;           /* heading in --help; NULL ends the list */
+  const char *title; /* heading in --help; NULL ends the list */
   const opt_spec *specs;
-  size_t offset;               /* of the group's struct in the command's arguments */
+  size_t offset; /* of the group's struct in the command's arguments */
 } opt_group;
 
 enum { OPT_MAX = 96 }; /* options of one command */

@@ -75,9 +75,9 @@ static void send_end(fl_control_client *c, const answer *a, const fl_news *n) {
   fl_buf_puts(&b, ",\"docs\":[");
   for (size_t i = 0; i < a->n_docs; i++)
     fl_buf_printf(&b, "%s%lu", i ? "," : "", (unsigned long)a->docs[i].id);
-  fl_buf_printf(&b, "],\"rows\":%zu,\"tok_s\":%.3f}", a->rows,
-                seconds > 0 && n->completion_tokens > 1
-                    ? (double)(n->completion_tokens - 1) / seconds : 0.0);
+  fl_buf_printf(
+      &b, "],\"rows\":%zu,\"tok_s\":%.3f}", a->rows,
+      seconds > 0 && n->completion_tokens > 1 ? (double)(n->completion_tokens - 1) / seconds : 0.0);
   fl_control_send_buf(c, &b);
 }
 
@@ -121,8 +121,11 @@ static void follow(fl_inbox *box, fl_control_client *c, fl_job *job) {
 
 static void do_ask(serve_control *s, fl_control_client *c, const char *query, bool bare) {
   const fl_message m = { FL_ROLE_USER, query, strlen(query) };
-  const fl_job_request r = { .msgs = &m, .n_msgs = 1, .sampling = s->o.sampling,
-                             .max_new = s->o.max_new, .rag = bare ? FL_RAG_NONE : FL_RAG_AUTO };
+  const fl_job_request r = { .msgs = &m,
+                             .n_msgs = 1,
+                             .sampling = s->o.sampling,
+                             .max_new = s->o.max_new,
+                             .rag = bare ? FL_RAG_NONE : FL_RAG_AUTO };
   fl_inbox *box = NULL;
   fl_job *job = NULL;
   fl_err err = { 0 };

@@ -18,26 +18,22 @@ static void on_signal(int sig) {
 }
 
 /* No SA_RESTART: a read that waits for input returns. NODEFER: the second one may end it. */
-static void catch(int sig) {
+static void catch (int sig) {
   struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
   sigemptyset(&sa.sa_mask);
   sigaction(sig, &sa, NULL);
 }
 
 void signals_catch(void) {
-  catch(SIGINT);
-  catch(SIGTERM);
+  catch (SIGINT);
+  catch (SIGTERM);
 }
 
-void signals_catch_usr1(void) { catch(SIGUSR1); }
+void signals_catch_usr1(void) { catch (SIGUSR1); }
 
-bool signals_stop(void) {
-  return stop_asked != 0;
-}
+bool signals_stop(void) { return stop_asked != 0; }
 
-void signals_forget(void) {
-  stop_asked = 0;
-}
+void signals_forget(void) { stop_asked = 0; }
 
 int signals_poll(void *ctx) {
   (void)ctx;

@@ -22,10 +22,12 @@ static _Noreturn void give_up(const stop_guard *g) {
   const unsigned long long left = fl_events_drain(g->log, 0);
   if (left > 0)
     fl_error("not stopped after %.0f s, so it is ended: a disk does not answer; %llu events are "
-             "not in the event log", g->seconds, left);
+             "not in the event log",
+             g->seconds, left);
   else
     fl_error("not stopped after %.0f s, so it is ended: a disk does not answer, or a pass of the "
-             "model takes as long", g->seconds);
+             "model takes as long",
+             g->seconds);
   _exit(fl_exit_status(FL_EFAIL));
 }
 

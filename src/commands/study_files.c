@@ -10,7 +10,8 @@
 #include "fleet/conv_json.h"
 
 /* Any model's: the ids are not checked against a vocabulary here. */
-static const fl_conv_limits any = { .n_vocab = INT32_MAX, .max_tokens = 1 << 20,
+static const fl_conv_limits any = { .n_vocab = INT32_MAX,
+                                    .max_tokens = 1 << 20,
                                     .max_sup = 1 << 20 };
 
 typedef struct line {
@@ -30,8 +31,8 @@ static int line_parse(line *l, const char *text, size_t len, const char *path, s
   line x = { 0 };
   fl_err why = { 0 };
   int rc = fl_json_parse(&x.o, text, len, &why);
-  if (rc == FL_OK && (!fl_json_get_str(x.o, "name", &x.name) ||
-                      !fl_json_get_str(x.o, "hash", &x.hash)))
+  if (rc == FL_OK &&
+      (!fl_json_get_str(x.o, "name", &x.name) || !fl_json_get_str(x.o, "hash", &x.hash)))
     rc = FL_EINPUT;
   if (rc == FL_OK) (void)fl_json_get_str(x.o, "tokenizer", &x.tokenizer);
   if (rc == FL_OK) (void)fl_json_get_bool(x.o, "skipped", &x.skipped);
@@ -191,8 +192,8 @@ typedef struct seen { /* what a document's lines are known by */
 } seen;
 
 typedef struct merge {
-  groups docs;  /* by name and hash; n numbers the next conversation */
-  seen *seen;   /* [cap] hashed, open addressing, at most half full; empty text: free */
+  groups docs; /* by name and hash; n numbers the next conversation */
+  seen *seen;  /* [cap] hashed, open addressing, at most half full; empty text: free */
   size_t n_seen, cap, dropped;
   fl_sink *sink;
 } merge;
@@ -200,8 +201,7 @@ typedef struct merge {
 /* Two lines are the same when document, chunk, tokens and targets are. */
 static void identity(seen *out, const line *l) {
   fl_buf text = { 0 };
-  const fl_conv_label label = { .name = l->name, .hash = l->hash,
-                                .tokenizer = l->tokenizer };
+  const fl_conv_label label = { .name = l->name, .hash = l->hash, .tokenizer = l->tokenizer };
   fl_conv_print(&text, &l->conv, &label);
   fl_hash_bytes(out->hash, text.data ? text.data : "", text.len);
   fl_buf_release(&text);
@@ -252,8 +252,10 @@ static int merge_line(void *ctx, line *l, fl_err *err) {
   group *doc = key ? group_of(&m->docs, key) : NULL;
   fl_free(key);
   if (!doc) return fl_fail(err, FL_ENOMEM, "not enough memory to merge");
-  const fl_conv_label label = { .doc = (uint32_t)(doc - m->docs.v), .name = l->name,
-                                .hash = l->hash, .tokenizer = l->tokenizer,
+  const fl_conv_label label = { .doc = (uint32_t)(doc - m->docs.v),
+                                .name = l->name,
+                                .hash = l->hash,
+                                .tokenizer = l->tokenizer,
                                 .index = (uint32_t)doc->n++ };
   fl_buf text = { 0 };
   fl_conv_print(&text, &l->conv, &label);

@@ -13,22 +13,49 @@ static const char *const teacher_names[] = { "remote", "local", NULL };
 static const size_t reply_max_bytes = (size_t)64 << 20, key_max_bytes = 4096;
 
 const opt_spec remote_specs[] = {
-  { .name = "generator", .letter = 'g', .type = OPT_TEXT, .meta = "URL",
+  { .name = "generator",
+    .letter = 'g',
+    .type = OPT_TEXT,
+    .meta = "URL",
     .offset = offsetof(remote_args, url),
     .help = "an OpenAI-compatible server that writes the conversations" },
-  { .name = "generator-model", .type = OPT_TEXT, .meta = "NAME",
-    .offset = offsetof(remote_args, model), .help = "what it calls the model" },
-  { .name = "generator-key-file", .type = OPT_TEXT, .meta = "FILE",
+  { .name = "generator-model",
+    .type = OPT_TEXT,
+    .meta = "NAME",
+    .offset = offsetof(remote_args, model),
+    .help = "what it calls the model" },
+  { .name = "generator-key-file",
+    .type = OPT_TEXT,
+    .meta = "FILE",
     .offset = offsetof(remote_args, key_file),
     .help = "its key; else FLOTILLA_GENERATOR_KEY of the environment" },
-  { .name = "teacher", .type = OPT_CHOICE, .meta = "WHERE", .choices = teacher_names,
-    .offset = offsetof(remote_args, teacher), .help = "where probabilities come from" },
-  { .name = "in-flight", .type = OPT_COUNT, .meta = "N", .min = 1, .max = 64,
-    .offset = offsetof(remote_args, in_flight), .help = "requests to it at a time" },
-  { .name = "tries", .type = OPT_COUNT, .meta = "N", .min = 1, .max = 16,
-    .offset = offsetof(remote_args, tries), .help = "of a request before it is given up" },
-  { .name = "timeout", .type = OPT_SECONDS, .meta = "TIME", .min = 0.1, .max = 86400,
-    .offset = offsetof(remote_args, timeout_s), .help = "for an answer" },
+  { .name = "teacher",
+    .type = OPT_CHOICE,
+    .meta = "WHERE",
+    .choices = teacher_names,
+    .offset = offsetof(remote_args, teacher),
+    .help = "where probabilities come from" },
+  { .name = "in-flight",
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 1,
+    .max = 64,
+    .offset = offsetof(remote_args, in_flight),
+    .help = "requests to it at a time" },
+  { .name = "tries",
+    .type = OPT_COUNT,
+    .meta = "N",
+    .min = 1,
+    .max = 16,
+    .offset = offsetof(remote_args, tries),
+    .help = "of a request before it is given up" },
+  { .name = "timeout",
+    .type = OPT_SECONDS,
+    .meta = "TIME",
+    .min = 0.1,
+    .max = 86400,
+    .offset = offsetof(remote_args, timeout_s),
+    .help = "for an answer" },
   { 0 }
 };
 
@@ -74,14 +101,19 @@ int study_wire_open(study_wire **out, const remote_args *a, const fl_model *mode
   study_wire *w = fl_calloc(1, sizeof *w);
   int rc = w ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
   if (rc == FL_OK && a->key_file) rc = read_key(&key, a->key_file, err);
-  const fl_fetch_options fo = {
-    .url = a->url, .key = a->key_file ? key.data : env && *env ? env : NULL,
-    .in_flight = a->in_flight, .tries = a->tries, .timeout_s = a->timeout_s,
-    .max_bytes = reply_max_bytes, .stop = signals_stop
-  };
+  const fl_fetch_options fo = { .url = a->url,
+                                .key = a->key_file   ? key.data
+                                       : env && *env ? env
+                                                     : NULL,
+                                .in_flight = a->in_flight,
+                                .tries = a->tries,
+                                .timeout_s = a->timeout_s,
+                                .max_bytes = reply_max_bytes,
+                                .stop = signals_stop };
   if (rc == FL_OK) rc = fl_fetch_new(&w->fetch, &fo, err);
-  const fl_remote_options ro = { .model = a->model, .local_teacher = a->teacher == 1, .post = post,
-                                 .ctx = w };
+  const fl_remote_options ro = {
+    .model = a->model, .local_teacher = a->teacher == 1, .post = post, .ctx = w
+  };
   if (rc == FL_OK) rc = fl_remote_new(&w->remote, &ro, model, err);
   fl_buf_release(&key);
   if (rc != FL_OK) {

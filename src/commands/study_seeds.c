@@ -15,9 +15,10 @@ static int add(study_seeds *s, const fl_json *o, const char *path, fl_err *err) 
   const char *words = request ? request : text;
   if (!kind || !*kind || strlen(kind) > KIND_MAX || !words || !*words || strlen(words) > TEXT_MAX ||
       (text && request))
-    return fl_fail(err, FL_EINPUT, "%s: seed instruction %zu: \"kind\" (up to %d bytes) and "
-                   "either \"text\" or \"request\" (up to %d) are needed", path, s->n + 1,
-                   KIND_MAX, TEXT_MAX);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: seed instruction %zu: \"kind\" (up to %d bytes) and "
+                   "either \"text\" or \"request\" (up to %d) are needed",
+                   path, s->n + 1, KIND_MAX, TEXT_MAX);
   if (s->n == FL_MAX_SEEDS)
     return fl_fail(err, FL_EINPUT, "%s: more than %d seed instructions; leave some out", path,
                    FL_MAX_SEEDS);
@@ -58,8 +59,10 @@ int study_seeds_read(study_seeds *out, const char *path, fl_err *err) {
     }
   }
   if (rc == FL_OK && s.n == 0)
-    rc = fl_fail(err, FL_EINPUT, "%s: no seed instruction in it; give objects with \"kind\" and "
-                 "\"text\" or \"request\"", path);
+    rc = fl_fail(err, FL_EINPUT,
+                 "%s: no seed instruction in it; give objects with \"kind\" and "
+                 "\"text\" or \"request\"",
+                 path);
   fl_buf_release(&text);
   if (rc != FL_OK) {
     study_seeds_release(&s);

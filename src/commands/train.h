@@ -17,9 +17,9 @@ typedef struct train_args {
   docs_args input;
   opt_list remove, redo;
   bool resume, update, tui, leave;
-  uint64_t log_bytes;   /* of a part of the event log */
+  uint64_t log_bytes; /* of a part of the event log */
   const char *merge, *study, *eval, *eval_arms, *init;
-  fl_dist *dist;        /* no option: the ranks that train together; NULL: this process alone */
+  fl_dist *dist; /* no option: the ranks that train together; NULL: this process alone */
 } train_args;
 
 /* Opens, trains, commits and prints the result. docs is released as soon as it is not needed. */

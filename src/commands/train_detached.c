@@ -124,8 +124,10 @@ int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err 
   fflush(stdout);
   pid_t pid = fork();
   if (pid < 0) {
-    rc = fl_fail(err, FL_EFAIL, "--tui: a process for the trainer can't be started (%s); leave the "
-                 "option out", fl_fs_reason(errno));
+    rc = fl_fail(err, FL_EFAIL,
+                 "--tui: a process for the trainer can't be started (%s); leave the "
+                 "option out",
+                 fl_fs_reason(errno));
     goto done;
   }
   if (pid == 0) train_in_child(a, dir, docs, log_fd);
@@ -139,7 +141,8 @@ int train_detached(train_args *a, const char *dir, fl_source_list *docs, fl_err 
   } else {
     rc = watched;
     fl_info("training goes on in process %ld; flotilla watch %s shows it, SIGTERM saves and stops "
-            "it", (long)pid, dir);
+            "it",
+            (long)pid, dir);
   }
 done:
   if (log_fd >= 0) close(log_fd);

@@ -24,8 +24,9 @@ int train_eval_new(train_eval **out, const char *questions, const char *arms, fl
   sampling_default(&e->sampling);
   retrieval_default(&e->retrieval);
   e->sampling.max_new = MAX_NEW;
-  e->o = (eval_options){ .sampling = &e->sampling, .rag = &e->retrieval.rag, .batch = BATCH,
-                         .stop = signals_stop };
+  e->o = (eval_options){
+    .sampling = &e->sampling, .rag = &e->retrieval.rag, .batch = BATCH, .stop = signals_stop
+  };
   int rc = eval_arms_parse(&e->arms, "--eval-arms", arms, err);
   if (rc == FL_OK) rc = eval_questions_read(&e->q, questions, err);
   if (rc == FL_OK) rc = eval_questions_resolve(&e->q, f, questions, err);
@@ -77,8 +78,7 @@ static void log_arm(fl_events *log, uint64_t round, const fl_json *row, const fl
 int train_eval_run(void *ctx, fl_fleet *f, uint64_t round, fl_err *err) {
   train_eval *e = ctx;
   eval_result result[EVAL_N_ARMS] = { 0 };
-  const eval_summary s = { .q = &e->q, .arms = &e->arms, .result = result,
-                           .resamples = RESAMPLES };
+  const eval_summary s = { .q = &e->q, .arms = &e->arms, .result = result, .resamples = RESAMPLES };
   fl_json *summary = NULL;
   int rc = FL_OK;
   for (size_t i = 0; i < e->arms.n && rc == FL_OK; i++)

@@ -5,11 +5,15 @@
 #include "fleet/options.h"
 
 #define COUNT(flag, field, limits, help_)                                                          \
-  { .name = flag, .type = OPT_COUNT, .meta = "N", limits,                                          \
-    .offset = offsetof(fl_train_options, field), .help = help_ }
+  {                                                                                                \
+    .name = flag, .type = OPT_COUNT, .meta = "N", limits,                                          \
+    .offset = offsetof(fl_train_options, field), .help = help_                                     \
+  }
 #define REAL(flag, field, limits, help_)                                                           \
-  { .name = flag, .type = OPT_REAL, .meta = "X", limits,                                           \
-    .offset = offsetof(fl_train_options, field), .help = help_ }
+  {                                                                                                \
+    .name = flag, .type = OPT_REAL, .meta = "X", limits,                                           \
+    .offset = offsetof(fl_train_options, field), .help = help_                                     \
+  }
 
 const opt_spec study_specs[] = {
   COUNT("chunk-min", chunk_min, FL_LIMITS_CHUNK_MIN, "tokens of a chunk at least"),
@@ -20,11 +24,19 @@ const opt_spec study_specs[] = {
   COUNT("max-a", max_a, FL_LIMITS_MAX_A, "tokens of an answer at most"),
   COUNT("turns", turns, FL_LIMITS_TURNS, "requests and answers of a conversation at most"),
   REAL("think", think, FL_LIMITS_THINK, "probability that bot A reasons before its request"),
-  { .name = "seed", .letter = 's', .type = OPT_U64, .meta = "N", FL_LIMITS_SEED,
+  { .name = "seed",
+    .letter = 's',
+    .type = OPT_U64,
+    .meta = "N",
+    FL_LIMITS_SEED,
     .offset = offsetof(fl_train_options, seed),
     .help = "of every random draw" },
-  { .name = "gen-kv", .type = OPT_CHOICE, .meta = "TYPE", .choices = fl_kv_words,
-    .offset = offsetof(fl_train_options, gen_kv), .help = "cache type of generation" },
+  { .name = "gen-kv",
+    .type = OPT_CHOICE,
+    .meta = "TYPE",
+    .choices = fl_kv_words,
+    .offset = offsetof(fl_train_options, gen_kv),
+    .help = "cache type of generation" },
   { 0 }
 };
 
@@ -32,7 +44,10 @@ const opt_spec train_specs[] = {
   COUNT("p", p, FL_LIMITS_P, "rows of a cartridge"),
   COUNT("frozen", frozen, FL_LIMITS_FROZEN, "rows at its start that are never trained; below --p"),
   COUNT("budget", budget, FL_LIMITS_BUDGET, "cartridges in memory at a time"),
-  { .name = "budget-bytes", .type = OPT_BYTES, .meta = "SIZE", FL_LIMITS_BUDGET_BYTES,
+  { .name = "budget-bytes",
+    .type = OPT_BYTES,
+    .meta = "SIZE",
+    FL_LIMITS_BUDGET_BYTES,
     .offset = offsetof(fl_train_options, budget_bytes),
     .help = "memory for resident cartridges; 0: no limit" },
   COUNT("rotate-every", rotate_every, FL_LIMITS_ROTATE_EVERY, "rounds between rotations; 0: never"),
@@ -41,12 +56,19 @@ const opt_spec train_specs[] = {
   COUNT("warmup", warmup, FL_LIMITS_WARMUP, "steps over which a cartridge's rate rises; 0: off"),
   COUNT("decay", decay, FL_LIMITS_DECAY, "steps over which a cartridge's rate falls; 0: never"),
   REAL("decay-to", decay_to, FL_LIMITS_DECAY_TO, "share of the rate that is left after --decay"),
-  { .name = "positions", .type = OPT_CHOICE, .meta = "WHERE", .choices = fl_positions_words,
+  { .name = "positions",
+    .type = OPT_CHOICE,
+    .meta = "WHERE",
+    .choices = fl_positions_words,
     .offset = offsetof(fl_train_options, positions),
     .help = "of cartridges composed: the same for all, or one after another" },
   REAL("p-iso", p_iso, FL_LIMITS_P_ISO, "probability that a conversation sees its cartridge alone"),
   COUNT("distract-max", distract_max, FL_LIMITS_DISTRACT_MAX, "other cartridges beside it at most"),
-  { .name = "rounds", .letter = 'r', .type = OPT_COUNT, .meta = "N", FL_LIMITS_ROUNDS,
+  { .name = "rounds",
+    .letter = 'r',
+    .type = OPT_COUNT,
+    .meta = "N",
+    FL_LIMITS_ROUNDS,
     .offset = offsetof(fl_train_options, rounds),
     .help = "rounds to run now; 0: births and the index only" },
   COUNT("accum", accum, FL_LIMITS_ACCUM, "conversations a round"),
@@ -58,11 +80,17 @@ const opt_spec train_specs[] = {
   COUNT("eval-every", eval_every, FL_LIMITS_EVAL_EVERY,
         "rounds between held-out losses; 0: start and end only"),
   COUNT("heldout", heldout, FL_LIMITS_HELDOUT, "held-out conversations a document"),
-  { .name = "checkpoint", .type = OPT_ON, .offset = offsetof(fl_train_options, checkpoint),
+  { .name = "checkpoint",
+    .type = OPT_ON,
+    .offset = offsetof(fl_train_options, checkpoint),
     .help = "keep layer inputs only and run each layer again: less memory" },
-  { .name = "keep-moments", .type = OPT_ON, .offset = offsetof(fl_train_options, keep_moments),
+  { .name = "keep-moments",
+    .type = OPT_ON,
+    .offset = offsetof(fl_train_options, keep_moments),
     .help = "the optimizer's moments in memory, not in a file of the fleet's folder" },
-  { .name = "no-pack", .type = OPT_OFF, .offset = offsetof(fl_train_options, pack),
+  { .name = "no-pack",
+    .type = OPT_OFF,
+    .offset = offsetof(fl_train_options, pack),
     .help = "one pass per conversation: less memory, the same bits" },
   { 0 }
 };

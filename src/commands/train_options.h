@@ -5,7 +5,7 @@
 #include "commands/options.h"
 #include "fleet/fleet.h"
 
-extern const opt_spec study_specs[];       /* of self-study */
-extern const opt_spec train_specs[];       /* the others */
+extern const opt_spec study_specs[]; /* of self-study */
+extern const opt_spec train_specs[]; /* the others */
 
 #endif

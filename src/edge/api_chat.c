@@ -20,7 +20,8 @@ static int read_tools(fl_call *c, fl_fault *f) {
     const fl_json *fn = fl_json_get(v, "function");
     (void)fl_json_get_str(v, "type", &type);
     if (type == NULL || strcmp(type, "function") != 0 || fn == NULL || !fl_json_is_obj(fn))
-      return fl_fault_set(f, 400, "unsupported_parameter", "tools", "a tool has to be of type "
+      return fl_fault_set(f, 400, "unsupported_parameter", "tools",
+                          "a tool has to be of type "
                           "function with a member function");
     (void)fl_json_get_str(fn, "name", &name);
     (void)fl_json_get_str(fn, "description", &description);
@@ -34,7 +35,8 @@ static int read_tool_choice(fl_call *c, fl_fault *f) {
   const char *s = v != NULL ? fl_json_as_str(v) : "auto";
   c->tools_off = s != NULL && strcmp(s, "none") == 0;
   if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;
-  return fl_fault_set(f, 400, "unsupported_parameter", "tool_choice", "tool_choice is auto or none "
+  return fl_fault_set(f, 400, "unsupported_parameter", "tool_choice",
+                      "tool_choice is auto or none "
                       "here; this server cannot force a call");
 }
 
@@ -47,12 +49,14 @@ static int put_calls(fl_buf *text, const fl_json *list, fl_fault *f) {
     fl_json *parsed = NULL;
     if (fn == NULL || !fl_json_get_str(fn, "name", &name) ||
         !fl_json_get_str(fn, "arguments", &args))
-      return fl_fault_set(f, 400, "invalid_type", "messages", "each of tool_calls has to have a "
+      return fl_fault_set(f, 400, "invalid_type", "messages",
+                          "each of tool_calls has to have a "
                           "function with name and arguments");
     if (fl_json_parse(&parsed, args, strlen(args), NULL) != FL_OK)
       return fl_fault_set(f, 400, "invalid_value", "messages",
                           "the arguments of a call of %.64s are "
-                          "no JSON", name);
+                          "no JSON",
+                          name);
     fl_json_free(parsed);
     fl_call_put_tool_call(text, name, args, strlen(args));
   }
@@ -88,7 +92,8 @@ static int read_message(fl_call *c, const fl_json *m, size_t i, fl_fault *f) {
   } else {
     rc = fl_fault_set(f, 400, "invalid_value", "messages",
                       "messages[%zu].role is %.32s; it has to be "
-                      "system, developer, user, assistant or tool", i, role);
+                      "system, developer, user, assistant or tool",
+                      i, role);
   }
   fl_buf_release(&text);
   return rc;
@@ -102,7 +107,8 @@ static int read_limits(fl_call *c, fl_fault *f) {
     rc = fl_field_size(c->body, names[i], 1, 1u << 30, &c->max_new, f);
   if (rc == FL_OK) rc = fl_field_size(c->body, "n", 1, 128, &n, f);
   if (rc == FL_OK && n != 1)
-    rc = fl_fault_set(f, 400, "unsupported_parameter", "n", "n has to be 1; ask again for another "
+    rc = fl_fault_set(f, 400, "unsupported_parameter", "n",
+                      "n has to be 1; ask again for another "
                       "answer");
   return rc;
 }
@@ -123,7 +129,8 @@ static int read_format(fl_call *c, fl_fault *f) {
   if (rc == FL_OK && s != NULL && strcmp(s, "text") != 0)
     rc = fl_fault_set(f, 400, "unsupported_parameter", "response_format",
                       "response_format %.32s is "
-                      "not supported by this server; text is", s);
+                      "not supported by this server; text is",
+                      s);
   s = NULL;
   if (rc == FL_OK) rc = fl_field_str(c->body, "reasoning_effort", &s, f);
   if (s != NULL) c->thinking = strcmp(s, "none") != 0 && strcmp(s, "minimal") != 0;
@@ -145,8 +152,10 @@ static int read_stream(fl_call *c, fl_fault *f) {
 
 static int parse(fl_call *c, fl_fault *f) {
   static const char *const refused[] = {
-    "functions", "function_call", "audio", "prediction", "web_search_options",
-    "regex", "lark", "grammar", "guided_json", "guided_regex", "best_of", "echo", "suffix" };
+    "functions", "function_call", "audio",   "prediction",  "web_search_options",
+    "regex",     "lark",          "grammar", "guided_json", "guided_regex",
+    "best_of",   "echo",          "suffix"
+  };
   const fl_json *messages = NULL;
   size_t i = 0;
   int rc = fl_field_refuse(c->body, refused, sizeof refused / sizeof *refused, f);
@@ -276,9 +285,7 @@ static void broken(fl_turn *t, const fl_fault *f) {
   fl_sse_done(&t->out);
 }
 
-static void ping(fl_turn *t) {
-  fl_sse_comment(&t->out);
-}
+static void ping(fl_turn *t) { fl_sse_comment(&t->out); }
 
 static void whole(fl_turn *t) {
   fl_buf *b = &t->out;
@@ -290,11 +297,9 @@ static void whole(fl_turn *t) {
   fl_jw_str(b, "role", "assistant");
   if (t->content.len > 0 || t->n_uses == 0)
     fl_jw_strn(b, "content", t->content.len > 0 ? t->content.data : "", t->content.len);
-  else
-    fl_jw_null(b, "content");
+  else fl_jw_null(b, "content");
   fl_jw_null(b, "refusal");
-  if (t->reasoning.len > 0)
-    fl_jw_strn(b, "reasoning_content", t->reasoning.data, t->reasoning.len);
+  if (t->reasoning.len > 0) fl_jw_strn(b, "reasoning_content", t->reasoning.data, t->reasoning.len);
   if (t->n_uses > 0) fl_jw_open(b, "tool_calls", '[');
   for (size_t i = 0; i < t->n_uses; i++) put_call(t, &t->use[i], false);
   if (t->n_uses > 0) fl_jw_close(b, ']');
@@ -314,6 +319,13 @@ static void whole(fl_turn *t) {
   fl_jw_close(b, '}');
 }
 
-const fl_dialect fl_dialect_chat = { .name = "chat", .family = FL_API_OPENAI, .parse = parse,
-                                     .begin = begin, .text = text, .call = call, .end = end,
-                                     .broken = broken, .ping = ping, .whole = whole };
+const fl_dialect fl_dialect_chat = { .name = "chat",
+                                     .family = FL_API_OPENAI,
+                                     .parse = parse,
+                                     .begin = begin,
+                                     .text = text,
+                                     .call = call,
+                                     .end = end,
+                                     .broken = broken,
+                                     .ping = ping,
+                                     .whole = whole };

@@ -37,7 +37,7 @@ static void put_floats(fl_buf *b, const char *key, const float *v, size_t n) {
 
 typedef struct embedder {
   fl_edge *e;
-  float *vector;     /* [d_model] */
+  float *vector; /* [d_model] */
   bool base64;
   size_t index;
   uint64_t tokens;
@@ -47,7 +47,8 @@ static int one(embedder *m, const char *text, fl_buf *out, fl_fault *f) {
   fl_err err = { 0 };
   size_t n = 0;
   if (text == NULL || text[0] == '\0')
-    return fl_fault_set(f, 400, "invalid_value", "input", "input has to be a string or an array of "
+    return fl_fault_set(f, 400, "invalid_value", "input",
+                        "input has to be a string or an array of "
                         "strings that are not empty; arrays of tokens are not supported");
   if (fl_engine_embed(m->e->engine, text, strlen(text), m->vector, &n, &err) != FL_OK) {
     fl_fault_from(f, &err);
@@ -70,8 +71,8 @@ static int all(embedder *m, const fl_ask *a, const fl_json *input, fl_buf *out, 
     return fl_fault_set(f, 400, "missing_required_parameter", "input", "input is missing");
   if (!fl_json_is_arr(input)) return one(m, fl_json_as_str(input), out, f);
   if (fl_json_len(input) == 0 || fl_json_len(input) > MAX_TEXTS)
-    return fl_fault_set(f, 400, "invalid_value", "input",
-                        "input has to hold 1 to %d texts", MAX_TEXTS);
+    return fl_fault_set(f, 400, "invalid_value", "input", "input has to hold 1 to %d texts",
+                        MAX_TEXTS);
   for (const fl_json *v = fl_json_first(input); rc == FL_OK && v != NULL; v = fl_json_next(v)) {
     if (fl_client_gone(a->client)) return fl_fault_set(f, 499, NULL, NULL, "the client left");
     rc = one(m, fl_json_as_str(v), out, f);
@@ -97,7 +98,8 @@ int fl_api_embeddings(fl_edge *e, const fl_ask *a, fl_buf *out, fl_fault *f) {
   if (rc == FL_OK && dimensions != e->d_model)
     rc = fl_fault_set(f, 400, "unsupported_parameter", "dimensions",
                       "vectors of this model have %zu "
-                      "dimensions; leave dimensions out", e->d_model);
+                      "dimensions; leave dimensions out",
+                      e->d_model);
   m.vector = rc == FL_OK ? fl_calloc(e->d_model, sizeof *m.vector) : NULL;
   if (rc == FL_OK && m.vector == NULL)
     rc = fl_fault_set(f, 503, "unavailable", NULL, "not enough memory for an embedding");

@@ -32,7 +32,8 @@ static int read_tools(fl_call *c, fl_fault *f) {
   if (rc != FL_OK) return rc;
   c->tools_off = strcmp(type, "none") == 0;
   if (c->tools_off || strcmp(type, "auto") == 0) return FL_OK;
-  return fl_fault_set(f, 400, NULL, "tool_choice", "tool_choice: auto and none are possible; this "
+  return fl_fault_set(f, 400, NULL, "tool_choice",
+                      "tool_choice: auto and none are possible; this "
                       "server cannot force a call");
 }
 
@@ -44,8 +45,8 @@ typedef struct blocks {
 static int read_tool_result(blocks *s, const fl_json *b, fl_fault *f) {
   fl_buf text = { 0 };
   const fl_json *content = fl_field(b, "content");
-  int rc = content != NULL
-               ? fl_call_content(&text, content, text_types, "tool_result.content", f) : FL_OK;
+  int rc = content != NULL ? fl_call_content(&text, content, text_types, "tool_result.content", f)
+                           : FL_OK;
   if (s->results.len > 0) fl_buf_putc(&s->results, '\n');
   if (rc == FL_OK) fl_call_put_tool_response(&s->results, text.data ? text.data : "", text.len);
   fl_buf_release(&text);
@@ -81,7 +82,8 @@ static int read_block(blocks *s, const fl_json *b, bool assistant, fl_fault *f) 
     return FL_OK; /* past thoughts are not shown to the model again */
   return fl_fault_set(f, 400, NULL, "messages",
                       "content blocks of type %.64s are not supported here; "
-                      "send text", type);
+                      "send text",
+                      type);
 }
 
 static int read_message(fl_call *c, const fl_json *m, size_t i, fl_fault *f) {
@@ -92,8 +94,7 @@ static int read_message(fl_call *c, const fl_json *m, size_t i, fl_fault *f) {
   const bool assistant = strcmp(role, "assistant") == 0;
   if (!assistant && strcmp(role, "user") != 0)
     return fl_fault_set(f, 400, NULL, "messages",
-                        "messages.%zu: role %.32s is not user or assistant", i,
-                        role);
+                        "messages.%zu: role %.32s is not user or assistant", i, role);
   const fl_json *content = fl_field(m, "content");
   const char *plain = content != NULL ? fl_json_as_str(content) : NULL;
   int rc = FL_OK;
@@ -101,8 +102,7 @@ static int read_message(fl_call *c, const fl_json *m, size_t i, fl_fault *f) {
     fl_buf_puts(&s.text, plain);
   } else if (content == NULL || !fl_json_is_arr(content)) {
     rc = fl_fault_set(f, 400, NULL, "messages",
-                      "messages.%zu: content has to be a string or an array",
-                      i);
+                      "messages.%zu: content has to be a string or an array", i);
   } else {
     for (const fl_json *b = fl_json_first(content); rc == FL_OK && b != NULL; b = fl_json_next(b))
       rc = read_block(&s, b, assistant, f);
@@ -342,6 +342,13 @@ static void whole(fl_turn *t) {
   fl_jw_close(b, '}');
 }
 
-const fl_dialect fl_dialect_messages = {
-  .name = "messages", .family = FL_API_ANTHROPIC, .parse = parse, .begin = begin, .text = text,
-  .call = call, .end = end, .broken = broken, .ping = ping, .whole = whole };
+const fl_dialect fl_dialect_messages = { .name = "messages",
+                                         .family = FL_API_ANTHROPIC,
+                                         .parse = parse,
+                                         .begin = begin,
+                                         .text = text,
+                                         .call = call,
+                                         .end = end,
+                                         .broken = broken,
+                                         .ping = ping,
+                                         .whole = whole };

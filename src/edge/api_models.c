@@ -23,7 +23,8 @@ int fl_api_models(const fl_edge *e, const char *id, fl_buf *out, fl_fault *f) {
   if (id != NULL && strcmp(id, e->o->model_name) != 0)
     return fl_fault_set(f, 404, "model_not_found", "model",
                         "the model %.200s does not exist; there is "
-                        "%s", id, e->o->model_name);
+                        "%s",
+                        id, e->o->model_name);
   if (id != NULL) {
     put_model(e, out);
     return FL_OK;

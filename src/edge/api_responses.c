@@ -26,7 +26,8 @@ static int read_item(fl_call *c, const fl_json *v, fl_fault *f) {
     if (fl_json_parse(&parsed, args, strlen(args), NULL) != FL_OK)
       return fl_fault_set(f, 400, "invalid_value", "input",
                           "the arguments of a call of %.64s are no "
-                          "JSON", name);
+                          "JSON",
+                          name);
     fl_json_free(parsed);
     fl_call_put_tool_call(&text, name, args, strlen(args));
     rc = fl_call_message(c, FL_ROLE_ASSISTANT, text.data, text.len, true, f);
@@ -40,12 +41,15 @@ static int read_item(fl_call *c, const fl_json *v, fl_fault *f) {
     (void)fl_json_get_str(v, "role", &role);
     rc = fl_call_content(&text, fl_field(v, "content"), text_types, "input.content", f);
     const fl_role r = strcmp(role, "assistant") == 0 ? FL_ROLE_ASSISTANT
-                      : strcmp(role, "user") == 0    ? FL_ROLE_USER : FL_ROLE_SYSTEM;
+                      : strcmp(role, "user") == 0    ? FL_ROLE_USER
+                                                     : FL_ROLE_SYSTEM;
     if (rc == FL_OK)
       rc = fl_call_message(c, r, text.data != NULL ? text.data : "", text.len, false, f);
   } else {
-    rc = fl_fault_set(f, 400, "unsupported_parameter", "input", "input items of type %.64s are not "
-                      "supported by this server", type);
+    rc = fl_fault_set(f, 400, "unsupported_parameter", "input",
+                      "input items of type %.64s are not "
+                      "supported by this server",
+                      type);
   }
   fl_buf_release(&text);
   return rc;
@@ -77,15 +81,18 @@ static int read_tools(fl_call *c, fl_fault *f) {
     (void)fl_json_get_str(v, "name", &name);
     (void)fl_json_get_str(v, "description", &description);
     if (strcmp(type, "function") != 0)
-      return fl_fault_set(f, 400, "unsupported_parameter", "tools", "tools of type %.64s are not "
-                          "supported by this server; function is", type);
+      return fl_fault_set(f, 400, "unsupported_parameter", "tools",
+                          "tools of type %.64s are not "
+                          "supported by this server; function is",
+                          type);
     rc = fl_call_tool(c, name, description, fl_field(v, "parameters"), f);
   }
   if (rc != FL_OK) return rc;
   const char *s = choice != NULL ? fl_json_as_str(choice) : "auto";
   c->tools_off = s != NULL && strcmp(s, "none") == 0;
   if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;
-  return fl_fault_set(f, 400, "unsupported_parameter", "tool_choice", "tool_choice is auto or none "
+  return fl_fault_set(f, 400, "unsupported_parameter", "tool_choice",
+                      "tool_choice is auto or none "
                       "here; this server cannot force a call");
 }
 
@@ -98,7 +105,8 @@ static int read_format(fl_call *c, fl_fault *f) {
   if (rc == FL_OK && strcmp(type, "text") != 0)
     rc = fl_fault_set(f, 400, "unsupported_parameter", "text",
                       "text.format %.32s is not supported by "
-                      "this server; text is", type);
+                      "this server; text is",
+                      type);
   if (rc == FL_OK) rc = fl_field_obj(c->body, "reasoning", &reasoning, f);
   if (rc == FL_OK && reasoning != NULL) rc = fl_field_str(reasoning, "effort", &effort, f);
   if (effort != NULL) c->thinking = strcmp(effort, "none") != 0 && strcmp(effort, "minimal") != 0;
@@ -111,8 +119,9 @@ static int read_format(fl_call *c, fl_fault *f) {
 }
 
 static int parse(fl_call *c, fl_fault *f) {
-  static const char *const refused[] = { "previous_response_id", "conversation", "prompt",
-                                         "include", "max_tool_calls", "top_logprobs" };
+  static const char *const refused[] = {
+    "previous_response_id", "conversation", "prompt", "include", "max_tool_calls", "top_logprobs"
+  };
   bool background = false;
   int rc = fl_field_refuse(c->body, refused, sizeof refused / sizeof *refused, f);
   if (rc == FL_OK) rc = fl_field_bool(c->body, "background", &background, f);
@@ -265,11 +274,15 @@ const char *fl_responses_status(const fl_turn *t) {
   return t->last.finish == FL_FINISH_LENGTH ? "incomplete" : "completed";
 }
 
-static void whole(fl_turn *t) {
-  fl_responses_object(t, NULL, fl_responses_status(t), NULL);
-}
+static void whole(fl_turn *t) { fl_responses_object(t, NULL, fl_responses_status(t), NULL); }
 
-const fl_dialect fl_dialect_responses = {
-  .name = "responses", .family = FL_API_OPENAI, .parse = parse, .begin = fl_responses_begin,
-  .text = fl_responses_text, .call = fl_responses_on_call, .end = fl_responses_end,
-  .broken = fl_responses_broken, .ping = fl_responses_ping, .whole = whole };
+const fl_dialect fl_dialect_responses = { .name = "responses",
+                                          .family = FL_API_OPENAI,
+                                          .parse = parse,
+                                          .begin = fl_responses_begin,
+                                          .text = fl_responses_text,
+                                          .call = fl_responses_on_call,
+                                          .end = fl_responses_end,
+                                          .broken = fl_responses_broken,
+                                          .ping = fl_responses_ping,
+                                          .whole = whole };

@@ -70,8 +70,9 @@ static void close_open(fl_turn *t) {
   const fl_buf *all = part == FL_PART_CONTENT ? &t->content : &t->reasoning;
   const char *s = all->len > 0 ? all->data + t->item_from : "";
   const size_t len = all->len - t->item_from;
-  text_event(t, part == FL_PART_CONTENT ? "response.output_text.done"
-                                        : "response.reasoning_text.done", part, "text", s, len);
+  text_event(t,
+             part == FL_PART_CONTENT ? "response.output_text.done" : "response.reasoning_text.done",
+             part, "text", s, len);
   part_event(t, "response.content_part.done", part, s, len);
   item_event(t, "response.output_item.done", part, s, len, true);
   t->n_items++;
@@ -88,8 +89,9 @@ void fl_responses_text(fl_turn *t, fl_part part, const char *s, size_t len) {
     part_event(t, "response.content_part.added", part, "", 0);
     t->open_item = want;
   }
-  text_event(t, part == FL_PART_CONTENT ? "response.output_text.delta"
-                                        : "response.reasoning_text.delta", part, "delta", s, len);
+  text_event(
+      t, part == FL_PART_CONTENT ? "response.output_text.delta" : "response.reasoning_text.delta",
+      part, "delta", s, len);
 }
 
 void fl_responses_on_call(fl_turn *t, const fl_tool_use *u) {
@@ -134,6 +136,4 @@ void fl_responses_broken(fl_turn *t, const fl_fault *f) {
   close_event(t);
 }
 
-void fl_responses_ping(fl_turn *t) {
-  fl_sse_comment(&t->out);
-}
+void fl_responses_ping(fl_turn *t) { fl_sse_comment(&t->out); }

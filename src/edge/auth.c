@@ -31,8 +31,10 @@ static int add_line(fl_keys *k, const char *line, size_t len, const char *path, 
   if (len == 0 || line[0] == '#') return FL_OK;
   for (size_t i = 0; i < len; i++)
     if (line[i] <= ' ' || line[i] > '~')
-      return fl_fail(err, FL_EINPUT, "%s: line %zu is no key; a key has printable ASCII characters "
-                     "without spaces", path, number);
+      return fl_fail(err, FL_EINPUT,
+                     "%s: line %zu is no key; a key has printable ASCII characters "
+                     "without spaces",
+                     path, number);
   if (len < KEY_MIN || len > KEY_MAX)
     return fl_fail(err, FL_EINPUT, "%s: line %zu has %zu characters; a key has %d to %d", path,
                    number, len, KEY_MIN, KEY_MAX);

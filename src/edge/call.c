@@ -7,7 +7,10 @@
 #include "base/mem.h"
 
 void fl_call_init(fl_call *c, fl_json *body, const fl_call_defaults *d) {
-  *c = (fl_call){ .body = body, .sampling = d->sampling, .max_new = d->max_new, .seed = d->seed,
+  *c = (fl_call){ .body = body,
+                  .sampling = d->sampling,
+                  .max_new = d->max_new,
+                  .seed = d->seed,
                   .thinking = d->thinking };
 }
 
@@ -131,7 +134,8 @@ int fl_call_bias(fl_call *c, fl_fault *f) {
     double x;
     if (digits == 0 || digits > 9 || key[digits] != '\0' || !fl_json_as_num(v, &x) ||
         !(x >= -100 && x <= 100))
-      return fl_fault_set(f, 400, "invalid_value", "logit_bias", "logit_bias has to give token ids "
+      return fl_fault_set(f, 400, "invalid_value", "logit_bias",
+                          "logit_bias has to give token ids "
                           "numbers from -100 to 100");
     c->bias[c->sampling.n_bias++] = (fl_logit_bias){ (int32_t)strtol(key, NULL, 10), (float)x };
   }
@@ -160,8 +164,10 @@ int fl_call_stops(fl_call *c, const char *key, fl_fault *f) {
 
 static int documents(fl_call *c, const fl_json *list, fl_fault *f) {
   if (fl_json_len(list) > FL_CALL_DOCS)
-    return fl_fault_set(f, 400, "invalid_value", "flotilla", "flotilla.documents has more than %d "
-                        "names", FL_CALL_DOCS);
+    return fl_fault_set(f, 400, "invalid_value", "flotilla",
+                        "flotilla.documents has more than %d "
+                        "names",
+                        FL_CALL_DOCS);
   for (const fl_json *v = fl_json_first(list); v != NULL; v = fl_json_next(v)) {
     const char *name = fl_json_as_str(v);
     if (name == NULL || name[0] == '\0')
@@ -200,7 +206,8 @@ int fl_call_finish(fl_call *c, const fl_call_defaults *d, fl_fault *f) {
   if (c->conversation != NULL && strlen(c->conversation) >= FL_CALL_ID)
     return fl_fault_set(f, 400, "invalid_value", "conversation",
                         "a conversation's id has at most %d "
-                        "bytes", FL_CALL_ID - 1);
+                        "bytes",
+                        FL_CALL_ID - 1);
   if (c->n_msgs == 0)
     return fl_fault_set(f, 400, "empty_array", "messages", "there are no messages");
   if (c->msgs[c->n_msgs - 1].role != FL_ROLE_USER)
@@ -216,10 +223,19 @@ int fl_call_finish(fl_call *c, const fl_call_defaults *d, fl_fault *f) {
 }
 
 void fl_call_job(const fl_call *c, uint32_t owner, uint64_t number, fl_job_request *out) {
-  *out = (fl_job_request){
-    .msgs = c->msgs, .n_msgs = c->n_msgs, .thinking = c->thinking, .sampling = c->sampling,
-    .seed = c->seed_given ? c->seed : c->seed + number, .max_new = c->max_new,
-    .stop = c->stop, .n_stop = c->n_stop, .logprobs = c->logprobs,
-    .top_logprobs = c->top_logprobs, .rag = c->rag, .docs = c->docs, .n_docs = c->n_docs,
-    .conversation = c->conversation, .owner = owner };
+  *out = (fl_job_request){ .msgs = c->msgs,
+                           .n_msgs = c->n_msgs,
+                           .thinking = c->thinking,
+                           .sampling = c->sampling,
+                           .seed = c->seed_given ? c->seed : c->seed + number,
+                           .max_new = c->max_new,
+                           .stop = c->stop,
+                           .n_stop = c->n_stop,
+                           .logprobs = c->logprobs,
+                           .top_logprobs = c->top_logprobs,
+                           .rag = c->rag,
+                           .docs = c->docs,
+                           .n_docs = c->n_docs,
+                           .conversation = c->conversation,
+                           .owner = owner };
 }

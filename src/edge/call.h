@@ -14,17 +14,23 @@
 /* What a server gives to requests that name nothing themselves. */
 typedef struct fl_call_defaults {
   fl_sampling sampling;
-  uint64_t seed;          /* mixed with the request's number */
+  uint64_t seed; /* mixed with the request's number */
   size_t max_new;
-  bool thinking, tools;   /* tools: the model's template is one of their convention */
+  bool thinking, tools; /* tools: the model's template is one of their convention */
 } fl_call_defaults;
 
-enum { FL_CALL_MESSAGES = 4096, FL_CALL_STOPS = 16, FL_CALL_DOCS = 64, FL_CALL_TOOLS = 256,
-       FL_CALL_ID = 256, FL_CALL_BIASES = 1024 };
+enum {
+  FL_CALL_MESSAGES = 4096,
+  FL_CALL_STOPS = 16,
+  FL_CALL_DOCS = 64,
+  FL_CALL_TOOLS = 256,
+  FL_CALL_ID = 256,
+  FL_CALL_BIASES = 1024
+};
 
 typedef struct fl_call {
-  fl_json *body;           /* strings below point into it; owned */
-  fl_message *msgs;        /* texts owned */
+  fl_json *body;    /* strings below point into it; owned */
+  fl_message *msgs; /* texts owned */
   size_t n_msgs, cap;
   const char *stop[FL_CALL_STOPS];
   size_t n_stop;
@@ -32,8 +38,8 @@ typedef struct fl_call {
   size_t n_docs;
   fl_rag_mode rag;
   const char *conversation;
-  fl_sampling sampling;    /* its biases are `bias` */
-  fl_logit_bias *bias;     /* owned */
+  fl_sampling sampling; /* its biases are `bias` */
+  fl_logit_bias *bias;  /* owned */
   uint64_t seed;
   bool seed_given;
   size_t max_new;
@@ -41,8 +47,8 @@ typedef struct fl_call {
   size_t top_logprobs;
   const char *tool[FL_CALL_TOOLS]; /* names */
   size_t n_tools;
-  bool tools_off;          /* tool_choice none: declared, but not shown to the model */
-  fl_buf tool_text;        /* declarations, one JSON object a line */
+  bool tools_off;   /* tool_choice none: declared, but not shown to the model */
+  fl_buf tool_text; /* declarations, one JSON object a line */
 } fl_call;
 
 void fl_call_init(fl_call *c, fl_json *body, const fl_call_defaults *d);

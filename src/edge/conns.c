@@ -132,14 +132,8 @@ void fl_conns_shut_all(fl_conns *c) {
   pthread_mutex_unlock(&c->mu);
 }
 
-int fl_conn_fd(const fl_conn *n) {
-  return n != NULL ? n->fd : -1;
-}
+int fl_conn_fd(const fl_conn *n) { return n != NULL ? n->fd : -1; }
 
-size_t fl_conn_count(fl_conn *n) {
-  return n != NULL ? ++n->replies : 0;
-}
+size_t fl_conn_count(fl_conn *n) { return n != NULL ? ++n->replies : 0; }
 
-bool fl_conn_surplus(const fl_conn *n) {
-  return n == NULL || n->surplus;
-}
+bool fl_conn_surplus(const fl_conn *n) { return n == NULL || n->surplus; }

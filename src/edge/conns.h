@@ -16,7 +16,7 @@ typedef struct fl_conns fl_conns;
 typedef struct fl_conn fl_conn;
 
 int fl_conns_start(fl_conns **out, fl_err *err);
-void fl_conns_stop(fl_conns *c);        /* all connections are removed by then */
+void fl_conns_stop(fl_conns *c); /* all connections are removed by then */
 /* The connection has seconds_s for what it does now. surplus: it is one more than there may be, to
  * be told so. NULL on lack of memory. */
 fl_conn *fl_conns_add(fl_conns *c, int fd, bool surplus, double seconds_s);
@@ -25,7 +25,7 @@ void fl_conns_remove(fl_conns *c, fl_conn *conn);
 void fl_conns_phase(fl_conns *c, fl_conn *conn, double seconds_s);
 void fl_conns_shut_all(fl_conns *c);
 int fl_conn_fd(const fl_conn *conn);
-size_t fl_conn_count(fl_conn *conn); /* one more reply on it; how many by now. Its thread */
+size_t fl_conn_count(fl_conn *conn);       /* one more reply on it; how many by now. Its thread */
 bool fl_conn_surplus(const fl_conn *conn); /* true for NULL */
 
 #endif

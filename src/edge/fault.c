@@ -22,38 +22,38 @@ int fl_fault_set(fl_fault *f, int status, const char *code, const char *param, c
 int fl_fault_from(fl_fault *f, const fl_err *err) {
   const char *text = err->text[0] != '\0' ? err->text : "the server failed";
   switch (err->code) {
-    case FL_EINPUT:
-    case FL_EUSAGE: return fl_fault_set(f, 400, NULL, NULL, "%s", text);
-    case FL_ENOENT: return fl_fault_set(f, 404, "not_found", NULL, "%s", text);
-    case FL_EFULL: return fl_fault_set(f, 429, "rate_limit_exceeded", NULL, "%s", text);
-    case FL_EBUSY: return fl_fault_set(f, 503, "unavailable", NULL, "%s", text);
-    default: return fl_fault_set(f, 500, "server_error", NULL, "%s", text);
+  case FL_EINPUT:
+  case FL_EUSAGE: return fl_fault_set(f, 400, NULL, NULL, "%s", text);
+  case FL_ENOENT: return fl_fault_set(f, 404, "not_found", NULL, "%s", text);
+  case FL_EFULL: return fl_fault_set(f, 429, "rate_limit_exceeded", NULL, "%s", text);
+  case FL_EBUSY: return fl_fault_set(f, 503, "unavailable", NULL, "%s", text);
+  default: return fl_fault_set(f, 500, "server_error", NULL, "%s", text);
   }
 }
 
 static const char *openai_type(int status) {
   switch (status) {
-    case 401: return "authentication_error";
-    case 403: return "permission_error";
-    case 404: return "not_found_error";
-    case 429: return "rate_limit_error";
-    case 501: return "not_supported_error";
-    case 503: return "unavailable_error";
-    default: return status < 500 ? "invalid_request_error" : "server_error";
+  case 401: return "authentication_error";
+  case 403: return "permission_error";
+  case 404: return "not_found_error";
+  case 429: return "rate_limit_error";
+  case 501: return "not_supported_error";
+  case 503: return "unavailable_error";
+  default: return status < 500 ? "invalid_request_error" : "server_error";
   }
 }
 
 static const char *anthropic_type(int status) {
   switch (status) {
-    case 401: return "authentication_error";
-    case 403: return "permission_error";
-    case 404: return "not_found_error";
-    case 413: return "request_too_large";
-    case 429: return "rate_limit_error";
-    case 501: return "invalid_request_error";
-    case 503:
-    case 529: return "overloaded_error";
-    default: return status < 500 ? "invalid_request_error" : "api_error";
+  case 401: return "authentication_error";
+  case 403: return "permission_error";
+  case 404: return "not_found_error";
+  case 413: return "request_too_large";
+  case 429: return "rate_limit_error";
+  case 501: return "invalid_request_error";
+  case 503:
+  case 529: return "overloaded_error";
+  default: return status < 500 ? "invalid_request_error" : "api_error";
   }
 }
 

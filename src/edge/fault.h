@@ -11,11 +11,11 @@
 #include "base/err.h"
 
 typedef struct fl_fault {
-  int status;              /* 0: nothing is wrong */
-  const char *code;        /* static; NULL: none */
-  char param[96];          /* "" : none */
+  int status;       /* 0: nothing is wrong */
+  const char *code; /* static; NULL: none */
+  char param[96];   /* "" : none */
   char message[FL_ERR_TEXT];
-  double retry_after_s;    /* 0: do not say */
+  double retry_after_s; /* 0: do not say */
 } fl_fault;
 
 typedef enum fl_api_family { FL_API_OPENAI, FL_API_ANTHROPIC } fl_api_family;

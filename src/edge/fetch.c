@@ -9,8 +9,10 @@
 
 int fl_fetch_new(fl_fetch **out, const fl_fetch_options *o, fl_err *err) {
   (void)out;
-  return fl_fail(err, FL_EUSAGE, "%s: this program was built without libcurl; install its "
-                 "development package and build again", o->url);
+  return fl_fail(err, FL_EUSAGE,
+                 "%s: this program was built without libcurl; install its "
+                 "development package and build again",
+                 o->url);
 }
 
 void fl_fetch_free(fl_fetch *f) { (void)f; }
@@ -43,7 +45,7 @@ struct fl_fetch {
 typedef struct flight {
   fl_fetch *f;
   fl_request *r;
-  CURL *easy;        /* while it flies */
+  CURL *easy; /* while it flies */
   size_t tried;
   double not_before; /* clock; of the next try */
   bool done, too_long;
@@ -124,8 +126,7 @@ static CURLcode only_http(CURL *e) {
 static bool set_options(const flight *x, const char *url) {
   CURL *e = x->easy;
   const fl_fetch_options *o = &x->f->o;
-  return curl_easy_setopt(e, CURLOPT_URL, url) == CURLE_OK &&
-         only_http(e) == CURLE_OK &&
+  return curl_easy_setopt(e, CURLOPT_URL, url) == CURLE_OK && only_http(e) == CURLE_OK &&
          curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
          curl_easy_setopt(e, CURLOPT_HTTPHEADER, x->f->headers) == CURLE_OK &&
          curl_easy_setopt(e, CURLOPT_POSTFIELDS, x->r->body) == CURLE_OK &&

@@ -22,12 +22,12 @@
 #include "edge/route.h"
 
 enum {
-  SPARE_CONNS = 32,        /* beyond the limit, to be told so */
-  CONN_REPLIES = 100,      /* on a connection */
-  SWALLOW = 64 << 20,      /* bytes of a refused body, beyond those allowed */
+  SPARE_CONNS = 32,   /* beyond the limit, to be told so */
+  CONN_REPLIES = 100, /* on a connection */
+  SWALLOW = 64 << 20, /* bytes of a refused body, beyond those allowed */
   THREAD_STACK = 1 << 20,
   STREAM_BLOCK = 16384,
-  FLUSH_S = 5              /* at the stop, for replies to reach their clients */
+  FLUSH_S = 5 /* at the stop, for replies to reach their clients */
 };
 
 struct fl_server {
@@ -36,7 +36,7 @@ struct fl_server {
   fl_conns *conns;
   struct MHD_Daemon *daemon;
   uint16_t port;
-  uint64_t run;            /* in ids of requests: tells two runs apart */
+  uint64_t run; /* in ids of requests: tells two runs apart */
   atomic_size_t exchanges;
 };
 
@@ -46,7 +46,7 @@ typedef struct exchange {
   fl_ask ask;
   fl_say say;
   fl_buf body;
-  size_t seen;             /* bytes of body */
+  size_t seen; /* bytes of body */
   int key;
   bool refused, counted, sent;
   double began;
@@ -74,7 +74,8 @@ static void add_headers(struct MHD_Response *r, const exchange *x) {
   }
   if (say->cors != NULL && say->status == 204) {
     MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    MHD_add_response_header(r, "Access-Control-Allow-Headers", "*, Authorization, X-Api-Key, "
+    MHD_add_response_header(r, "Access-Control-Allow-Headers",
+                            "*, Authorization, X-Api-Key, "
                             "Content-Type, X-Conversation-Id");
     MHD_add_response_header(r, "Access-Control-Max-Age", "600");
   }
@@ -95,8 +96,8 @@ static ssize_t next_bytes(void *cls, uint64_t pos, char *buf, size_t max) {
   while (t->out_at == t->out.len) {
     fl_buf_reset(&t->out);
     t->out_at = 0;
-    if (t->ended) return t->out.oom ? MHD_CONTENT_READER_END_WITH_ERROR
-                                    : MHD_CONTENT_READER_END_OF_STREAM;
+    if (t->ended)
+      return t->out.oom ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
     if (fl_turn_advance(t, x->ask.client, x->s->edge.stop_fd, o->heartbeat_s) == FL_WAIT_GONE)
       return MHD_CONTENT_READER_END_WITH_ERROR;
   }
@@ -159,8 +160,11 @@ static exchange *begin(fl_server *s, struct MHD_Connection *c, const char *url,
   x->s = s;
   x->conn = conn_of(c);
   x->began = fl_now_s();
-  x->ask = (fl_ask){ .method = method, .path = url, .host = header(c, "Host"),
-                     .origin = header(c, "Origin"), .authorization = header(c, "Authorization"),
+  x->ask = (fl_ask){ .method = method,
+                     .path = url,
+                     .host = header(c, "Host"),
+                     .origin = header(c, "Origin"),
+                     .authorization = header(c, "Authorization"),
                      .x_api_key = header(c, "X-Api-Key"),
                      .conversation = header(c, "X-Conversation-Id"),
                      .client = fl_conn_fd(x->conn),
@@ -255,8 +259,8 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
     const union MHD_ConnectionInfo *i =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     const size_t before = atomic_fetch_add(&s->edge.tallies.connections, 1);
-    *context = i != NULL ? fl_conns_add(s->conns, i->connect_fd, before >= s->o.conns, s->o.head_s)
-                         : NULL;
+    *context =
+        i != NULL ? fl_conns_add(s->conns, i->connect_fd, before >= s->o.conns, s->o.head_s) : NULL;
   } else {
     fl_conns_remove(s->conns, *context);
     *context = NULL;
@@ -264,8 +268,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
   }
 }
 
-__attribute__((format(printf, 2, 0)))
-static void on_log(void *cls, const char *fmt, va_list ap) {
+__attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *fmt, va_list ap) {
   char text[512];
   (void)cls;
   vsnprintf(text, sizeof text, fmt, ap);
@@ -276,9 +279,17 @@ static void on_log(void *cls, const char *fmt, va_list ap) {
 /* --- start and stop --- */
 
 void fl_server_options_default(fl_server_options *o) {
-  *o = (fl_server_options){ .host = "127.0.0.1", .port = 8080, .conns = 256, .max_head = 32768,
-                            .max_body = 8u << 20, .head_s = 30, .body_s = 60, .write_s = 30,
-                            .heartbeat_s = 10, .unread = 1u << 20, .model_name = "flotilla",
+  *o = (fl_server_options){ .host = "127.0.0.1",
+                            .port = 8080,
+                            .conns = 256,
+                            .max_head = 32768,
+                            .max_body = 8u << 20,
+                            .head_s = 30,
+                            .body_s = 60,
+                            .write_s = 30,
+                            .heartbeat_s = 10,
+                            .unread = 1u << 20,
+                            .model_name = "flotilla",
                             .call = { .sampling = FL_SAMPLING_GREEDY, .max_new = 1024 } };
 }
 
@@ -293,16 +304,12 @@ static int start_daemon(fl_server *s, int fd, fl_err *err) {
   s->daemon = MHD_start_daemon(
       MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC |
           MHD_USE_ERROR_LOG,
-      0, NULL, NULL, on_request, s,
-      MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-      MHD_OPTION_LISTEN_SOCKET, fd,
-      MHD_OPTION_CONNECTION_LIMIT, (unsigned)(s->o.conns + SPARE_CONNS),
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->o.max_head,
+      0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+      MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+      (unsigned)(s->o.conns + SPARE_CONNS), MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->o.max_head,
       MHD_OPTION_CONNECTION_TIMEOUT, 0u, /* conns.h watches */
-      MHD_OPTION_THREAD_STACK_SIZE, (size_t)THREAD_STACK,
-      MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-      MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-      MHD_OPTION_END);
+      MHD_OPTION_THREAD_STACK_SIZE, (size_t)THREAD_STACK, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+      s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
   if (s->daemon != NULL) return FL_OK;
   return fl_fail(err, FL_EFAIL, "the HTTP server cannot start: %s", strerror(errno));
 }
@@ -315,7 +322,10 @@ int fl_server_start(fl_server **out, fl_engine *e, const fl_model *model,
   s->o = *o;
   s->port = o->port;
   s->run = (uint64_t)(fl_wall_s() * 16) ^ (uint64_t)getpid() << 20;
-  s->edge = (fl_edge){ .engine = e, .model = model, .o = &s->o, .log = log,
+  s->edge = (fl_edge){ .engine = e,
+                       .model = model,
+                       .o = &s->o,
+                       .log = log,
                        .started = (uint64_t)fl_wall_s(),
                        .d_model = fl_model_hparams(model)->d_model };
   s->edge.stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -333,9 +343,7 @@ int fl_server_start(fl_server **out, fl_engine *e, const fl_model *model,
   return FL_OK;
 }
 
-uint16_t fl_server_port(const fl_server *s) {
-  return s->port;
-}
+uint16_t fl_server_port(const fl_server *s) { return s->port; }
 
 static void nap(void) {
   const struct timespec t = { .tv_nsec = 20000000 };

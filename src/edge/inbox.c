@@ -21,9 +21,9 @@ struct fl_inbox {
   atomic_int refs;
   int event;
   size_t max_bytes;
-  bool rarely;    /* nobody waits for pieces */
-  bool lost;      /* for lack of memory */
-  bool resting;   /* the reader will look by itself: pieces need not wake it */
+  bool rarely;       /* nobody waits for pieces */
+  bool lost;         /* for lack of memory */
+  bool resting;      /* the reader will look by itself: pieces need not wake it */
   double rest_until; /* the reader's; 0: it does not rest */
   fl_news news;
 };

@@ -19,25 +19,30 @@
 
 typedef struct fl_inbox fl_inbox;
 
-typedef struct fl_news_doc { uint32_t id; char *name; double score; size_t rows; } fl_news_doc;
+typedef struct fl_news_doc {
+  uint32_t id;
+  char *name;
+  double score;
+  size_t rows;
+} fl_news_doc;
 
 /* Copies of what the callbacks told. */
 typedef struct fl_news_token {
   int32_t id;
   float logprob;
-  size_t at, len;      /* bytes in the news' `bytes` */
+  size_t at, len; /* bytes in the news' `bytes` */
 } fl_news_token;
 
 typedef struct fl_news {
-  bool started, ended, overrun;  /* overrun: cancelled because nobody read */
-  fl_news_doc *docs;             /* with `started` */
+  bool started, ended, overrun; /* overrun: cancelled because nobody read */
+  fl_news_doc *docs;            /* with `started` */
   size_t n_docs, rows, prompt_tokens, cached_tokens;
   double queue_s;
-  fl_buf text;                   /* new text */
-  fl_news_token *token, *top;    /* [n_tokens], [n_tokens * n_top] */
+  fl_buf text;                /* new text */
+  fl_news_token *token, *top; /* [n_tokens], [n_tokens * n_top] */
   size_t n_tokens, n_top, cap;
   fl_buf bytes;
-  fl_finish finish;              /* with `ended` */
+  fl_finish finish; /* with `ended` */
   char *stop_string, *error;
   int code;
   size_t completion_tokens, drafted, accepted;

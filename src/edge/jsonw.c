@@ -20,9 +20,7 @@ void fl_jw_open(fl_buf *b, const char *key, char bracket) {
   fl_buf_putc(b, bracket);
 }
 
-void fl_jw_close(fl_buf *b, char bracket) {
-  fl_buf_putc(b, bracket);
-}
+void fl_jw_close(fl_buf *b, char bracket) { fl_buf_putc(b, bracket); }
 
 void fl_jw_strn(fl_buf *b, const char *key, const char *s, size_t len) {
   begin(b, key);

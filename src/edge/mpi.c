@@ -16,7 +16,8 @@ struct fl_mpi {
 int fl_mpi_start(fl_mpi **out, fl_err *err) {
   const char *size = getenv("OMPI_COMM_WORLD_SIZE");
   if (size != NULL && atoi(size) > 1)
-    return fl_fail(err, FL_EUSAGE, "this program was built without MPI; start it without mpirun, "
+    return fl_fail(err, FL_EUSAGE,
+                   "this program was built without MPI; start it without mpirun, "
                    "or configure it with --with-mpi");
   *out = NULL;
   return FL_OK;
@@ -50,7 +51,7 @@ struct fl_mpi {
   MPI_Comm comm;
   fl_dist *dist; /* NULL: one rank */
   int count, rank;
-  int *n, *at;   /* [count] of the running call */
+  int *n, *at; /* [count] of the running call */
   size_t threads;
 };
 
@@ -86,9 +87,8 @@ static int place(fl_mpi *m, const size_t *n_bytes) {
 static int gather_each(void *ctx, void *all, const void *mine, const size_t *n_bytes) {
   fl_mpi *m = ctx;
   MPI_Request request;
-  if (place(m, n_bytes) != FL_OK ||
-      MPI_Iallgatherv(mine, m->n[m->rank], MPI_BYTE, all, m->n, m->at, MPI_BYTE, m->comm,
-                      &request) != MPI_SUCCESS)
+  if (place(m, n_bytes) != FL_OK || MPI_Iallgatherv(mine, m->n[m->rank], MPI_BYTE, all, m->n, m->at,
+                                                    MPI_BYTE, m->comm, &request) != MPI_SUCCESS)
     return FL_EFAIL;
   return wait_for(&request);
 }

@@ -35,13 +35,11 @@ static void put_engine(fl_buf *b, const fl_engine_stats *s) {
   put(b, "jobs_failed_total", "counter", "Answers that failed.", (double)s->jobs_failed);
   put(b, "prompt_tokens_total", "counter", "Tokens of prompts.", (double)s->prompt_tokens);
   put(b, "cached_tokens_total", "counter", "Of them found in a slot.", (double)s->cached_tokens);
-  put(b, "completion_tokens_total", "counter", "Tokens of answers.",
-      (double)s->completion_tokens);
+  put(b, "completion_tokens_total", "counter", "Tokens of answers.", (double)s->completion_tokens);
   put(b, "drafted_tokens_total", "counter", "Tokens drafted by speculation.", (double)s->drafted);
   put(b, "accepted_tokens_total", "counter", "Of them accepted.", (double)s->accepted);
   put(b, "steps_total", "counter", "Passes of the model.", (double)s->steps);
-  put(b, "reloads_total", "counter", "Times a new generation was taken over.",
-      (double)s->reloads);
+  put(b, "reloads_total", "counter", "Times a new generation was taken over.", (double)s->reloads);
   put(b, "spills_total", "counter", "Slots written to disk.", (double)s->spills);
   put(b, "spills_failed_total", "counter", "Slots that could not be written.",
       (double)s->spills_failed);

@@ -14,12 +14,12 @@
 typedef enum kind { ANSWER, EMBEDDINGS, MODELS, HEALTH, METRICS } kind;
 
 struct fl_route {
-  const char *path;         /* without a leading /v1 */
+  const char *path; /* without a leading /v1 */
   const char *name;
   kind kind;
   const char *method;
   const fl_dialect *dialect;
-  bool open;                /* needs no key */
+  bool open; /* needs no key */
 };
 
 static const fl_route routes[] = {
@@ -56,9 +56,7 @@ size_t fl_route_index(const fl_route *r) {
   return r != NULL ? (size_t)(r - routes) : FL_ROUTES - 1;
 }
 
-const char *fl_route_name(size_t i) {
-  return i < N_ROUTES ? routes[i].name : "other";
-}
+const char *fl_route_name(size_t i) { return i < N_ROUTES ? routes[i].name : "other"; }
 
 void fl_route_fault(fl_say *say, const fl_fault *f, fl_api_family family, const char *id) {
   fl_buf_reset(&say->body);
@@ -129,7 +127,8 @@ static int admit(fl_edge *e, const fl_ask *a, fl_say *say, int *key, fl_fault *f
   if (!origin_allowed(e->o, a, say))
     return fl_fault_set(f, 403, "origin_not_allowed", NULL,
                         "pages of %.200s may not ask this server; "
-                        "see --cors-origin", a->origin);
+                        "see --cors-origin",
+                        a->origin);
   if (strcmp(a->method, "OPTIONS") == 0) {
     say->status = 204;
     return FL_EINPUT;
@@ -164,13 +163,12 @@ static int parse(fl_edge *e, const fl_ask *a, const fl_dialect *d, fl_turn *t, f
   fl_json *body = NULL;
   fl_err err = { 0 };
   if (fl_json_parse(&body, a->body != NULL ? a->body : "", a->len, &err) != FL_OK)
-    return err.code == FL_EINPUT ? fl_fault_set(f, 400, "invalid_json", NULL,
-                                                "the body is no JSON: %s",
-                                                err.text)
-                                 : fl_fault_from(f, &err);
+    return err.code == FL_EINPUT
+               ? fl_fault_set(f, 400, "invalid_json", NULL, "the body is no JSON: %s", err.text)
+               : fl_fault_from(f, &err);
   fl_call_init(&t->call, body, &e->o->call);
-  if (!fl_json_is_obj(body)) return fl_fault_set(f, 400, NULL, NULL,
-                                                 "the body has to be an object");
+  if (!fl_json_is_obj(body))
+    return fl_fault_set(f, 400, NULL, NULL, "the body has to be an object");
   int rc = d->parse(&t->call, f);
   if (rc == FL_OK) rc = fl_call_extension(&t->call, f);
   if (t->call.conversation == NULL) t->call.conversation = a->conversation;
@@ -233,17 +231,17 @@ void fl_route_answer(fl_edge *e, const fl_ask *a, int key, fl_say *say) {
   say->status = 200;
   say->type = JSON;
   switch (r->kind) {
-    case ANSWER: answer(e, a, key, r->dialect, say); break;
-    case EMBEDDINGS: rc = fl_api_embeddings(e, a, &say->body, &f); break;
-    case MODELS: rc = fl_api_models(e, model_id(a->path), &say->body, &f); break;
-    case HEALTH:
-      fl_api_health(e, &say->body);
-      if (atomic_load(&e->stopping)) say->status = 503;
-      break;
-    case METRICS:
-      say->type = "text/plain; version=0.0.4; charset=utf-8";
-      fl_prometheus(e, &say->body);
-      break;
+  case ANSWER: answer(e, a, key, r->dialect, say); break;
+  case EMBEDDINGS: rc = fl_api_embeddings(e, a, &say->body, &f); break;
+  case MODELS: rc = fl_api_models(e, model_id(a->path), &say->body, &f); break;
+  case HEALTH:
+    fl_api_health(e, &say->body);
+    if (atomic_load(&e->stopping)) say->status = 503;
+    break;
+  case METRICS:
+    say->type = "text/plain; version=0.0.4; charset=utf-8";
+    fl_prometheus(e, &say->body);
+    break;
   }
   if (rc == FL_OK && say->body.oom)
     rc = fl_fault_set(&f, 503, "unavailable", NULL, "not enough memory for the reply");
@@ -299,8 +297,8 @@ void fl_route_done(fl_edge *e, const fl_ask *a, int status, const fl_turn *t, do
   fl_event_int(&ev, "status", status);
   if (t != NULL) put_turn(&ev, t);
   fl_event_num(&ev, "seconds", seconds);
-  if (t != NULL && t->ended) fl_event_str(&ev, "finish", t->fault.status != 0 ? "error"
-                                                                              : fl_turn_finish(t));
+  if (t != NULL && t->ended)
+    fl_event_str(&ev, "finish", t->fault.status != 0 ? "error" : fl_turn_finish(t));
   if (t != NULL && t->fault.status != 0) fl_event_str(&ev, "error", t->fault.message);
   fl_event_emit(e->log, &ev);
 }

@@ -23,11 +23,11 @@ typedef struct fl_edge {
   const fl_server_options *o;
   fl_events *log;
   fl_keys *keys;
-  uint64_t started;          /* seconds since 1970 */
+  uint64_t started; /* seconds since 1970 */
   size_t d_model;
   atomic_ullong requests;
   atomic_bool stopping;
-  int stop_fd;               /* readable once running answers must end */
+  int stop_fd; /* readable once running answers must end */
   fl_tallies tallies;
 } fl_edge;
 
@@ -39,7 +39,7 @@ typedef struct fl_ask {
   const char *host, *origin, *authorization, *x_api_key, *conversation;
   const char *body;
   size_t len;
-  int client;                /* descriptor, to notice that it is gone; -1: none */
+  int client; /* descriptor, to notice that it is gone; -1: none */
   uint64_t number;
   char id[40];
 } fl_ask;
@@ -47,13 +47,13 @@ typedef struct fl_ask {
 /* A reply. Either `body` with its type, or `turn` in the middle of a stream. */
 typedef struct fl_say {
   int status;
-  const char *type;          /* of the body; static */
-  const char *allow;         /* for 405 */
-  const char *cors;          /* origin to allow, NULL: none; borrowed */
+  const char *type;  /* of the body; static */
+  const char *allow; /* for 405 */
+  const char *cors;  /* origin to allow, NULL: none; borrowed */
   double retry_after_s;
-  bool gone, close;          /* gone: nobody is there to be answered */
+  bool gone, close; /* gone: nobody is there to be answered */
   fl_buf body;
-  fl_turn *turn;             /* owned by whoever sends it */
+  fl_turn *turn; /* owned by whoever sends it */
 } fl_say;
 
 /* NULL when the path is none of ours. */

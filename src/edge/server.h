@@ -19,21 +19,21 @@
 typedef struct fl_server fl_server;
 
 typedef struct fl_server_options {
-  const char *host;             /* an address or a name; loopback unless told */
-  uint16_t port;                /* 0: one that is free */
+  const char *host;                 /* an address or a name; loopback unless told */
+  uint16_t port;                    /* 0: one that is free */
   size_t conns, max_head, max_body; /* connections at once; bytes */
-  double head_s;                /* for a whole head, from the connection or the last reply on */
-  double body_s;                /* for a whole body */
-  double write_s;               /* for a client to take a piece of a reply */
-  double heartbeat_s;           /* silence in a stream after which it is filled */
-  size_t unread;                /* bytes of an answer that may wait for their reader */
-  const char *keys_file;        /* NULL: everybody may ask */
-  const char *const *allow_hosts; /* names beside the loopback ones that Host may have */
+  double head_s;                    /* for a whole head, from the connection or the last reply on */
+  double body_s;                    /* for a whole body */
+  double write_s;                   /* for a client to take a piece of a reply */
+  double heartbeat_s;               /* silence in a stream after which it is filled */
+  size_t unread;                    /* bytes of an answer that may wait for their reader */
+  const char *keys_file;            /* NULL: everybody may ask */
+  const char *const *allow_hosts;   /* names beside the loopback ones that Host may have */
   size_t n_allow_hosts;
-  bool any_host;                /* bound to other than loopback, and no names given */
-  const char *const *cors;      /* origins; "*" for all */
+  bool any_host;           /* bound to other than loopback, and no names given */
+  const char *const *cors; /* origins; "*" for all */
   size_t n_cors;
-  const char *model_name;       /* in replies */
+  const char *model_name; /* in replies */
   bool fleet;
   fl_call_defaults call;
 } fl_server_options;

@@ -14,9 +14,7 @@ void fl_split_init(fl_split *s, const fl_split_sink *sink, bool tools) {
   *s = (fl_split){ .sink = *sink, .tools = tools };
 }
 
-void fl_split_release(fl_split *s) {
-  fl_buf_release(&s->held);
-}
+void fl_split_release(fl_split *s) { fl_buf_release(&s->held); }
 
 static void drop(fl_split *s, size_t n) {
   memmove(s->held.data, s->held.data + n, s->held.len - n);
@@ -141,11 +139,11 @@ static bool in_call(fl_split *s, bool last) {
 
 static bool advance(fl_split *s, bool last) {
   switch (s->state) {
-    case FL_SPLIT_START: return at_start(s, last);
-    case FL_SPLIT_REASONING: return in_reasoning(s, last);
-    case FL_SPLIT_GAP: return in_gap(s);
-    case FL_SPLIT_CONTENT: return in_content(s, last);
-    case FL_SPLIT_CALL: return in_call(s, last);
+  case FL_SPLIT_START: return at_start(s, last);
+  case FL_SPLIT_REASONING: return in_reasoning(s, last);
+  case FL_SPLIT_GAP: return in_gap(s);
+  case FL_SPLIT_CONTENT: return in_content(s, last);
+  case FL_SPLIT_CALL: return in_call(s, last);
   }
   return false;
 }

@@ -22,14 +22,18 @@ typedef struct fl_split_sink {
 } fl_split_sink;
 
 typedef enum fl_split_state {
-  FL_SPLIT_START, FL_SPLIT_REASONING, FL_SPLIT_GAP, FL_SPLIT_CONTENT, FL_SPLIT_CALL
+  FL_SPLIT_START,
+  FL_SPLIT_REASONING,
+  FL_SPLIT_GAP,
+  FL_SPLIT_CONTENT,
+  FL_SPLIT_CALL
 } fl_split_state;
 
 typedef struct fl_split {
   fl_split_sink sink;
-  bool tools;             /* calls are looked for */
+  bool tools; /* calls are looked for */
   fl_split_state state;
-  fl_buf held;            /* what is not decided yet */
+  fl_buf held; /* what is not decided yet */
 } fl_split;
 
 void fl_split_init(fl_split *s, const fl_split_sink *sink, bool tools);

@@ -6,14 +6,8 @@ void fl_sse_begin(fl_buf *out, const char *event) {
   fl_buf_puts(out, "data: ");
 }
 
-void fl_sse_end(fl_buf *out) {
-  fl_buf_puts(out, "\n\n");
-}
+void fl_sse_end(fl_buf *out) { fl_buf_puts(out, "\n\n"); }
 
-void fl_sse_done(fl_buf *out) {
-  fl_buf_puts(out, "data: [DONE]\n\n");
-}
+void fl_sse_done(fl_buf *out) { fl_buf_puts(out, "data: [DONE]\n\n"); }
 
-void fl_sse_comment(fl_buf *out) {
-  fl_buf_puts(out, ": waiting\n\n");
-}
+void fl_sse_comment(fl_buf *out) { fl_buf_puts(out, ": waiting\n\n"); }

@@ -15,13 +15,16 @@ static bool name_ok(const char *s) {
 int fl_call_tool(fl_call *c, const char *name, const char *description, const fl_json *parameters,
                  fl_fault *f) {
   if (name == NULL || !name_ok(name))
-    return fl_fault_set(f, 400, "invalid_value", "tools", "a tool's name has 1 to 128 letters, "
+    return fl_fault_set(f, 400, "invalid_value", "tools",
+                        "a tool's name has 1 to 128 letters, "
                         "digits and the characters _ . : -");
   if (c->n_tools == FL_CALL_TOOLS)
     return fl_fault_set(f, 400, "too_many", "tools", "more than %d tools", FL_CALL_TOOLS);
   if (parameters != NULL && !fl_json_is_obj(parameters))
-    return fl_fault_set(f, 400, "invalid_type", "tools", "the parameters of tool %s have to be an "
-                        "object", name);
+    return fl_fault_set(f, 400, "invalid_type", "tools",
+                        "the parameters of tool %s have to be an "
+                        "object",
+                        name);
   fl_buf *b = &c->tool_text;
   if (b->len > 0) fl_buf_putc(b, '\n');
   fl_jw_open(b, NULL, '{');
@@ -68,8 +71,8 @@ void fl_call_put_tool_response(fl_buf *out, const char *text, size_t len) {
 static void put_declarations(fl_buf *out, const fl_buf *tools) {
   fl_buf_puts(out,
               "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
-                   "You are provided with function signatures within <tools></tools> XML tags:\n"
-                   "<tools>\n");
+              "You are provided with function signatures within <tools></tools> XML tags:\n"
+              "<tools>\n");
   fl_buf_append(out, tools->data, tools->len);
   fl_buf_puts(out, "\n</tools>\n\nFor each function call, return a json object with function name "
                    "and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n"

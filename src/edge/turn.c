@@ -91,7 +91,10 @@ static void keep_tokens(fl_turn *t, fl_news *n) {
   if (n->n_tokens == 0) return;
   if (k->n_tokens == 0) {
     fl_news_release(k);
-    *k = (fl_news){ .token = n->token, .top = n->top, .n_tokens = n->n_tokens, .n_top = n->n_top,
+    *k = (fl_news){ .token = n->token,
+                    .top = n->top,
+                    .n_tokens = n->n_tokens,
+                    .n_top = n->n_top,
                     .bytes = n->bytes };
     n->token = n->top = NULL;
     n->bytes = (fl_buf){ 0 };
@@ -148,8 +151,11 @@ static void finish(fl_turn *t, const fl_news *n) {
 static void digest(fl_turn *t, fl_news *n) {
   if (n->started && !t->started) {
     t->started = true;
-    t->start = (fl_news){ .docs = n->docs, .n_docs = n->n_docs, .rows = n->rows,
-                          .prompt_tokens = n->prompt_tokens, .cached_tokens = n->cached_tokens,
+    t->start = (fl_news){ .docs = n->docs,
+                          .n_docs = n->n_docs,
+                          .rows = n->rows,
+                          .prompt_tokens = n->prompt_tokens,
+                          .cached_tokens = n->cached_tokens,
                           .queue_s = n->queue_s };
     n->docs = NULL;
     n->n_docs = 0;
@@ -160,9 +166,13 @@ static void digest(fl_turn *t, fl_news *n) {
   if (!n->ended) return;
   if (t->job != NULL) fl_job_release(t->job);
   t->job = NULL;
-  t->last = (fl_news){ .finish = n->finish, .completion_tokens = n->completion_tokens,
-                       .drafted = n->drafted, .accepted = n->accepted, .ttft_s = n->ttft_s,
-                       .seconds = n->seconds, .stop_string = n->stop_string };
+  t->last = (fl_news){ .finish = n->finish,
+                       .completion_tokens = n->completion_tokens,
+                       .drafted = n->drafted,
+                       .accepted = n->accepted,
+                       .ttft_s = n->ttft_s,
+                       .seconds = n->seconds,
+                       .stop_string = n->stop_string };
   n->stop_string = NULL;
   finish(t, n);
 }
@@ -196,8 +206,7 @@ fl_wait fl_turn_advance(fl_turn *t, int client, int stop, double heartbeat_s) {
 void fl_turn_stream(fl_turn *t) {
   t->streaming = true;
   if (t->started) t->d->begin(t);
-  if (t->reasoning.len > 0)
-    t->d->text(t, FL_PART_REASONING, t->reasoning.data, t->reasoning.len);
+  if (t->reasoning.len > 0) t->d->text(t, FL_PART_REASONING, t->reasoning.data, t->reasoning.len);
   if (t->content.len > 0) t->d->text(t, FL_PART_CONTENT, t->content.data, t->content.len);
   for (size_t i = 0; i < t->n_uses; i++) t->d->call(t, &t->use[i]);
   if (t->ended && t->fault.status != 0) t->d->broken(t, &t->fault);

@@ -12,7 +12,10 @@
 #include "edge/split.h"
 
 typedef struct fl_turn fl_turn;
-typedef struct fl_tool_use { char id[40]; char *name, *args; } fl_tool_use;
+typedef struct fl_tool_use {
+  char id[40];
+  char *name, *args;
+} fl_tool_use;
 
 typedef struct fl_dialect {
   const char *name;
@@ -34,26 +37,26 @@ enum { FL_TURN_CALLS = 64 };
 struct fl_turn {
   const fl_dialect *d;
   fl_call call;
-  const char *model;        /* name in replies; borrowed */
-  char id[40];              /* request's number as text */
-  uint64_t created;         /* seconds since 1970 */
+  const char *model; /* name in replies; borrowed */
+  char id[40];       /* request's number as text */
+  uint64_t created;  /* seconds since 1970 */
   fl_inbox *inbox;
   fl_job *job;
-  fl_buf out;               /* bytes for the client */
-  size_t out_at;            /* of them gone */
+  fl_buf out;    /* bytes for the client */
+  size_t out_at; /* of them gone */
   fl_split split;
   bool streaming, started, ended;
-  fl_news start, last;      /* documents and counts of the start; counts of the end */
+  fl_news start, last; /* documents and counts of the start; counts of the end */
   fl_buf reasoning, content;
   fl_tool_use use[FL_TURN_CALLS];
   size_t n_uses;
-  fl_news tokens;           /* log probabilities not yet shown */
-  fl_fault fault;           /* set when the answer broke */
+  fl_news tokens; /* log probabilities not yet shown */
+  fl_fault fault; /* set when the answer broke */
   /* The dialect's own place in its stream. */
   uint64_t sequence;
   size_t n_items;
-  int open_item;            /* 0: none; else what the dialect says */
-  size_t item_from;         /* where the open item's text begins */
+  int open_item;    /* 0: none; else what the dialect says */
+  size_t item_from; /* where the open item's text begins */
 };
 
 /* Submits the call. On failure the fault is set and nothing runs. */
@@ -70,8 +73,8 @@ void fl_turn_stream(fl_turn *t);
 void fl_turn_release(fl_turn *t);
 
 /* Shared by the dialects. */
-const char *fl_turn_finish(const fl_turn *t);       /* stop, length, tool_calls */
-void fl_turn_extension(fl_turn *t, bool ended);     /* the `flotilla` member */
-void fl_turn_logprobs(fl_turn *t);                  /* the array; forgets what it showed */
+const char *fl_turn_finish(const fl_turn *t);   /* stop, length, tool_calls */
+void fl_turn_extension(fl_turn *t, bool ended); /* the `flotilla` member */
+void fl_turn_logprobs(fl_turn *t);              /* the array; forgets what it showed */
 
 #endif

@@ -107,7 +107,9 @@ static int foretell(const fl_trainer *t, uint64_t round, size_t slot, size_t n, 
       const bool any_kept = r->kept.n > 0 || (made[s] > 0 && o->replay > 1);
       fl_rng g;
       if (!fl_ahead_is_fresh(o, d[doc].id, next, j, any_kept, &g)) continue;
-      const fl_conv_plan plan = { .doc = d[doc].id, .round = (uint32_t)next, .conv = (uint32_t)j,
+      const fl_conv_plan plan = { .doc = d[doc].id,
+                                  .round = (uint32_t)next,
+                                  .conv = (uint32_t)j,
                                   .draw = (uint32_t)(t->f->m.doc[doc].made + made[s]) };
       add(&t->ahead, b, plan, &r->text);
       made[s]++;

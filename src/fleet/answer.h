@@ -9,10 +9,10 @@
 typedef struct fl_holding {
   fl_fleet *f;
   fl_seq *seq;
-  bool after_system;     /* the next turn follows a system message or cartridges */
-  size_t prompt_tokens;  /* of the system message */
+  bool after_system;    /* the next turn follows a system message or cartridges */
+  size_t prompt_tokens; /* of the system message */
   size_t turns;
-  fl_ids pending;        /* end of the last answer that is not in seq yet */
+  fl_ids pending; /* end of the last answer that is not in seq yet */
 } fl_holding;
 
 /* Holds the documents of o->arm; nothing is asked yet. */

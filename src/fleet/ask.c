@@ -9,8 +9,10 @@
 #include "study/study.h"
 
 const char *fl_arm_name(fl_arm a) {
-  static const char *const names[] = { [FL_ARM_CARTRIDGE] = "cartridge", [FL_ARM_BARE] = "bare",
-                                       [FL_ARM_CONTEXT] = "context", [FL_ARM_TEXT] = "text" };
+  static const char *const names[] = { [FL_ARM_CARTRIDGE] = "cartridge",
+                                       [FL_ARM_BARE] = "bare",
+                                       [FL_ARM_CONTEXT] = "context",
+                                       [FL_ARM_TEXT] = "text" };
   return a <= FL_ARM_TEXT ? names[a] : "unknown";
 }
 
@@ -43,8 +45,10 @@ int fl_fleet_piece_span(const fl_fleet *f, const fl_hit *piece, size_t n_tokens,
   size_t chunk = (size_t)f->m.embed_chunk;
   size_t i = f->index != NULL ? piece_in_document(f->index, piece) : SIZE_MAX;
   if (i >= fl_piece_count(n_tokens, chunk))
-    return fl_fail(err, FL_EINPUT, "%s: the index has pieces that the text has not; rebuild it "
-                   "with flotilla index", f->m.doc[piece->doc].name);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: the index has pieces that the text has not; rebuild it "
+                   "with flotilla index",
+                   f->m.doc[piece->doc].name);
   fl_piece_span(n_tokens, chunk, i, first, end);
   return FL_OK;
 }
@@ -131,9 +135,9 @@ void fl_holding_end(fl_holding *h) {
 typedef struct stream_ctx {
   const fl_ask_options *o;
   const fl_tokenizer *tok;
-  fl_buf text;          /* all so far */
-  size_t sent;          /* bytes handed to on_token */
-  double began, first;  /* clock; 0: no token yet */
+  fl_buf text;         /* all so far */
+  size_t sent;         /* bytes handed to on_token */
+  double began, first; /* clock; 0: no token yet */
 } stream_ctx;
 
 /* Hands over whole characters only. */
@@ -194,9 +198,12 @@ int fl_holding_turn(fl_holding *h, const char *user, size_t len, const fl_ask_op
   }
   h->turns++;
   double now = fl_now_s();
-  fl_reply r = { .rows = rows, .prompt_tokens = h->prompt_tokens + ids.len, .tokens = s.out.len,
+  fl_reply r = { .rows = rows,
+                 .prompt_tokens = h->prompt_tokens + ids.len,
+                 .tokens = s.out.len,
                  .ttft_s = (ctx.first > 0 ? ctx.first : now) - ctx.began,
-                 .seconds = now - ctx.began, .stop = s.stop };
+                 .seconds = now - ctx.began,
+                 .stop = s.stop };
   r.text = fl_buf_detach(&ctx.text);
   if (r.text == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory for the answer");
   else *out = r;

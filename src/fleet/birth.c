@@ -15,8 +15,7 @@ static int birth(fl_fleet *f, size_t i, fl_commit *c, fl_err *err) {
   fl_buf own = { 0 };
   char *path = NULL;
   int rc = fl_fleet_text(f, i, &own, err);
-  if (rc == FL_OK)
-    rc = fl_fleet_initial(&cart, f, i, own.data, own.len, err);
+  if (rc == FL_OK) rc = fl_fleet_initial(&cart, f, i, own.data, own.len, err);
   fl_fleet_provenance(f, d, fl_manifest_generation(&f->m), &prov);
   if (rc == FL_OK) rc = fl_commit_path(&path, c, d->cart_file, err);
   if (rc == FL_OK) rc = fl_cartridge_write(path, &cart, &prov, err);

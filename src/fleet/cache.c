@@ -51,8 +51,7 @@ static int read_retrying(fl_fleet *f, size_t i, fl_cartridge *out, char **file, 
     fl_err why = { 0 };
     const char *name = f->m.doc[i].name; /* stays valid over a reload */
     rc = fl_fleet_read_cartridge(f, i, out, &why);
-    if (rc == FL_ENOENT && left > 0 && fl_fleet_moved_on(f) &&
-        fl_manifest_find(&f->m, name, &i))
+    if (rc == FL_ENOENT && left > 0 && fl_fleet_moved_on(f) && fl_manifest_find(&f->m, name, &i))
       continue;
     if (rc != FL_OK && err != NULL) *err = why;
     break;

@@ -6,7 +6,7 @@
 
 struct fl_chat {
   fl_holding h;
-  fl_ask_options o;   /* its docs are ours */
+  fl_ask_options o; /* its docs are ours */
   size_t *docs;
 };
 

@@ -71,9 +71,7 @@ typedef struct names {
   size_t n;
 } names;
 
-static bool named(const names *l, const char *name) {
-  return fl_sorted_has(l->v, l->n, name);
-}
+static bool named(const names *l, const char *name) { return fl_sorted_has(l->v, l->n, name); }
 
 /* Sorted; the texts belong to m. False on lack of memory. */
 static bool names_of(names *out, const fl_manifest *m) {

@@ -23,11 +23,11 @@
 #include "fleet/manifest.h"
 
 typedef struct fl_commit {
-  const char *dir;       /* borrowed */
-  char **written;        /* names of this commit's files */
+  const char *dir; /* borrowed */
+  char **written;  /* names of this commit's files */
   size_t n, cap;
-  uint64_t bytes;        /* of these files, after fl_commit_finish */
-  bool in_place;         /* fl_commit_finish failed, and yet the new manifest is the current one */
+  uint64_t bytes; /* of these files, after fl_commit_finish */
+  bool in_place;  /* fl_commit_finish failed, and yet the new manifest is the current one */
   /* Called before every durable step with its number, for tests that stop there; NULL. */
   void (*step)(void *ctx, int number);
   void *ctx;

@@ -16,18 +16,18 @@
 #include "base/mem.h"
 
 struct fl_control_client {
-  int fd;             /* -1: free */
-  bool dead;          /* dropped; closed after the handler returned */
+  int fd;    /* -1: free */
+  bool dead; /* dropped; closed after the handler returned */
   size_t n;
-  char *line;         /* [FL_CONTROL_LINE] */
+  char *line; /* [FL_CONTROL_LINE] */
 };
 
 struct fl_control {
   int fd;
-  bool busy;          /* in a handler */
-  char *path;         /* of the socket */
-  char *note;         /* the file `control.path`, or NULL */
-  struct stat made;   /* the socket, to tell it from another's of this name */
+  bool busy;        /* in a handler */
+  char *path;       /* of the socket */
+  char *note;       /* the file `control.path`, or NULL */
+  struct stat made; /* the socket, to tell it from another's of this name */
   fl_control_handler *handler;
   void *ctx;
   fl_control_client client[FL_CONTROL_CLIENTS];
@@ -193,12 +193,9 @@ static void take_line(fl_control *c, fl_control_client *k, const char *line, siz
   fl_json *o = NULL;
   const char *cmd = NULL;
   fl_err why = { 0 };
-  if (fl_json_parse(&o, line, len, &why) != FL_OK)
-    fl_control_fail(k, why.text);
-  else if (!fl_json_get_str(o, "cmd", &cmd))
-    fl_control_fail(k, "no \"cmd\" in the request");
-  else
-    c->handler(c->ctx, k, cmd, o);
+  if (fl_json_parse(&o, line, len, &why) != FL_OK) fl_control_fail(k, why.text);
+  else if (!fl_json_get_str(o, "cmd", &cmd)) fl_control_fail(k, "no \"cmd\" in the request");
+  else c->handler(c->ctx, k, cmd, o);
   fl_json_free(o);
 }
 

@@ -14,10 +14,10 @@
 #include "study/study.h"
 
 typedef struct fl_conv_label {
-  uint32_t doc;             /* the manifest's id */
-  const char *name, *hash;  /* of the document */
-  const char *tokenizer;    /* its hash, in files that travel; NULL: not said */
-  uint32_t index, of;       /* the how-manieth of how many; of 0: not said */
+  uint32_t doc;            /* the manifest's id */
+  const char *name, *hash; /* of the document */
+  const char *tokenizer;   /* its hash, in files that travel; NULL: not said */
+  uint32_t index, of;      /* the how-manieth of how many; of 0: not said */
 } fl_conv_label;
 
 /* What a conversation may be: everything beyond is refused. */

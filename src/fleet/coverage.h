@@ -9,7 +9,9 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-typedef struct fl_cover_span { uint64_t first, end; } fl_cover_span;
+typedef struct fl_cover_span {
+  uint64_t first, end;
+} fl_cover_span;
 typedef struct fl_coverage {
   fl_cover_span *span;
   size_t n, cap;

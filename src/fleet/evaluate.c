@@ -7,10 +7,10 @@
 
 /* --- making them --- */
 
-typedef struct batch { /* of documents that have none yet */
-  size_t *slot;              /* [most] */
-  size_t n, most, each;      /* each: conversations of a document */
-  fl_conv_plan *plan;        /* [most * each] and so on */
+typedef struct batch {  /* of documents that have none yet */
+  size_t *slot;         /* [most] */
+  size_t n, most, each; /* each: conversations of a document */
+  fl_conv_plan *plan;   /* [most * each] and so on */
   const fl_doc_text **text;
   fl_conv *conv;
   bool *ok;

@@ -58,8 +58,12 @@ size_t fl_fleet_n_docs(const fl_fleet *f) { return f->m.n; }
 
 void fl_fleet_doc(const fl_fleet *f, size_t i, fl_doc_info *out) {
   const fl_mdoc *d = &f->m.doc[i];
-  *out = (fl_doc_info){ .id = d->id, .name = d->name, .hash = d->hash != NULL ? d->hash : "",
-                        .tokens = (size_t)d->tokens, .rows = (size_t)d->rows, .steps = d->steps,
+  *out = (fl_doc_info){ .id = d->id,
+                        .name = d->name,
+                        .hash = d->hash != NULL ? d->hash : "",
+                        .tokens = (size_t)d->tokens,
+                        .rows = (size_t)d->rows,
+                        .steps = d->steps,
                         .resident = d->resident };
 }
 
@@ -141,8 +145,10 @@ int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {
 
 static int check_hash(const char *name, const char *now, const char *then, fl_err *err) {
   if (then == NULL || strcmp(now, then) == 0) return FL_OK;
-  return fl_fail(err, FL_EINPUT, "%s: changed since the fleet was trained; train with --resume "
-                 "--update first", name);
+  return fl_fail(err, FL_EINPUT,
+                 "%s: changed since the fleet was trained; train with --resume "
+                 "--update first",
+                 name);
 }
 
 static const fl_source_doc *find_source(const fl_source_list *l, const char *name) {
@@ -183,10 +189,15 @@ int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sourc
 /* --- cartridges on disk --- */
 
 void fl_fleet_provenance(const fl_fleet *f, const fl_mdoc *d, uint64_t gen, fl_provenance *out) {
-  *out = (fl_provenance){ .model_name = f->m.model_name, .model_hash = f->m.model_hash,
-                          .tokenizer_hash = f->m.tokenizer_hash, .doc_name = d->name,
-                          .doc_hash = d->hash, .version = (char *)(uintptr_t)PACKAGE_VERSION,
-                          .steps = d->steps, .generation = gen, .seed = f->opts.seed };
+  *out = (fl_provenance){ .model_name = f->m.model_name,
+                          .model_hash = f->m.model_hash,
+                          .tokenizer_hash = f->m.tokenizer_hash,
+                          .doc_name = d->name,
+                          .doc_hash = d->hash,
+                          .version = (char *)(uintptr_t)PACKAGE_VERSION,
+                          .steps = d->steps,
+                          .generation = gen,
+                          .seed = f->opts.seed };
 }
 
 static int check_file(const fl_mdoc *d, const char *model_hash, const fl_provenance *prov,
@@ -198,13 +209,15 @@ static int check_file(const fl_mdoc *d, const char *model_hash, const fl_provena
     return fl_fail(err, FL_EINPUT, "%s: made of another text; restore it or train with --redo %s",
                    path, d->name);
   if (d->rows > 0 && c->rows.n_rows != d->rows)
-    return fl_fail(err, FL_EINPUT, "%s: holds %zu rows where the manifest says %llu; restore it or "
-                   "train with --redo %s", path, c->rows.n_rows, (unsigned long long)d->rows,
-                   d->name);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: holds %zu rows where the manifest says %llu; restore it or "
+                   "train with --redo %s",
+                   path, c->rows.n_rows, (unsigned long long)d->rows, d->name);
   if (prov->model_hash != NULL && c->steps != d->steps)
-    return fl_fail(err, FL_EINPUT, "%s: of step %llu where the manifest says %llu; restore it or "
-                   "train with --redo %s", path, (unsigned long long)c->steps,
-                   (unsigned long long)d->steps, d->name);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: of step %llu where the manifest says %llu; restore it or "
+                   "train with --redo %s",
+                   path, (unsigned long long)c->steps, (unsigned long long)d->steps, d->name);
   return FL_OK;
 }
 
@@ -218,10 +231,8 @@ int fl_mdoc_read_cartridge(const fl_mdoc *d, const char *dir, const char *model_
   if (path == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", d->name);
   fl_err why = { 0 };
   int rc = fl_cartridge_read(&c, &prov, path, hp, &why);
-  if (rc == FL_EINPUT)
-    fl_fail(err, rc, "%s, or train with --redo %s", why.text, d->name);
-  else if (rc != FL_OK && err != NULL)
-    *err = why;
+  if (rc == FL_EINPUT) fl_fail(err, rc, "%s, or train with --redo %s", why.text, d->name);
+  else if (rc != FL_OK && err != NULL) *err = why;
   if (rc == FL_OK) rc = check_file(d, model_hash, &prov, &c, path, err);
   if (rc == FL_OK) {
     c.steps = d->steps; /* files by other programs carry no steps */
@@ -300,10 +311,8 @@ int fl_fleet_take(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err) {
   int rc = FL_OK;
   if (f->model != NULL && !now->foreign && strcmp(now->model_hash, fl_model_hash(f->model)) != 0)
     rc = fl_fail(err, FL_EINPUT, "%s: was made anew for another model; open it again", f->dir);
-  else if (same_documents(&f->m, now))
-    take_over(&f->m, now);
-  else
-    rc = keep_old(f, now, err);
+  else if (same_documents(&f->m, now)) take_over(&f->m, now);
+  else rc = keep_old(f, now, err);
   fl_manifest_release(now);
   if (rc != FL_OK) return rc;
   if (index || differs) {

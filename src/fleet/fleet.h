@@ -30,36 +30,36 @@ typedef enum fl_init { FL_INIT_FIRST, FL_INIT_RANDOM, FL_INIT_SUMMARY, FL_INIT_F
 
 /* Every training flag; defaults in fl_train_options_default(). Ranges: fl_train_options_check(). */
 typedef struct fl_train_options {
-  size_t p, frozen;                 /* rows of a cartridge; never-trained rows at its start */
-  size_t budget;                    /* resident cartridges */
-  uint64_t budget_bytes;            /* 0: no limit beside `budget` */
-  size_t rotate_every;              /* rounds; 0: never */
-  double evict_frac;                /* of the residents, rounded up */
-  size_t warmup, decay;             /* steps of a cartridge over which its rate rises, and falls */
-  double decay_to;                  /* share of the rate that is left then */
+  size_t p, frozen;      /* rows of a cartridge; never-trained rows at its start */
+  size_t budget;         /* resident cartridges */
+  uint64_t budget_bytes; /* 0: no limit beside `budget` */
+  size_t rotate_every;   /* rounds; 0: never */
+  double evict_frac;     /* of the residents, rounded up */
+  size_t warmup, decay;  /* steps of a cartridge over which its rate rises, and falls */
+  double decay_to;       /* share of the rate that is left then */
   double p_iso;
   size_t distract_max;
-  size_t rounds;                    /* to run now (beyond those done) */
-  size_t accum;                     /* conversations a round */
+  size_t rounds; /* to run now (beyond those done) */
+  size_t accum;  /* conversations a round */
   double lr, clip;
   size_t chunk_min, chunk_max;
   size_t top_k;
   double top_mass;
   size_t max_q, max_a;
-  size_t turns;                     /* requests and answers of a conversation at most */
-  double think;                     /* probability that bot A reasons first */
-  size_t init;                      /* fl_init */
-  const char *init_file;            /* borrowed; of FL_INIT_FILE, not kept in the manifest */
+  size_t turns;          /* requests and answers of a conversation at most */
+  double think;          /* probability that bot A reasons first */
+  size_t init;           /* fl_init */
+  const char *init_file; /* borrowed; of FL_INIT_FILE, not kept in the manifest */
   uint64_t seed;
   size_t embed_chunk;
-  double replay;                    /* mean uses of a conversation, >= 1 */
-  size_t save_every;                /* rounds; 0: only at the end, at a signal and at rotation */
-  size_t eval_every;                /* rounds between held-out evaluations; 0: start and end only */
-  size_t heldout;                   /* conversations a document, fixed at birth; 0: none */
+  double replay;     /* mean uses of a conversation, >= 1 */
+  size_t save_every; /* rounds; 0: only at the end, at a signal and at rotation */
+  size_t eval_every; /* rounds between held-out evaluations; 0: start and end only */
+  size_t heldout;    /* conversations a document, fixed at birth; 0: none */
   bool checkpoint, pack;
-  bool keep_moments;                /* in memory, not in a file */
-  fl_kv_type gen_kv;                /* cache type of generation */
-  fl_positions positions;           /* of composed cartridges; of the fleet's birth, not changed */
+  bool keep_moments;      /* in memory, not in a file */
+  fl_kv_type gen_kv;      /* cache type of generation */
+  fl_positions positions; /* of composed cartridges; of the fleet's birth, not changed */
 } fl_train_options;
 
 void fl_train_options_default(fl_train_options *o);
@@ -80,18 +80,18 @@ typedef struct fl_doc_info {
 
 /* How an existing folder and the documents given are reconciled. */
 typedef struct fl_open_options {
-  bool resume;            /* continue an existing fleet; without it an existing one is refused */
-  bool update;            /* retrain documents whose text changed; else refused by name */
-  bool allow_add;         /* documents not in the fleet join it (true for train) */
+  bool resume;               /* continue an existing fleet; without it an existing one is refused */
+  bool update;               /* retrain documents whose text changed; else refused by name */
+  bool allow_add;            /* documents not in the fleet join it (true for train) */
   const char *const *remove; /* names to take out */
   size_t n_remove;
-  const char *const *redo;   /* names whose files are damaged or missing: born again */
+  const char *const *redo; /* names whose files are damaged or missing: born again */
   size_t n_redo;
-  const char *merge;      /* != NULL: one cartridge of this name for all documents together */
-  bool read_only;         /* ask, eval, info: no lock, no writing, documents not needed */
-  bool log_events;        /* with read_only: queries and answers still go to events.jsonl */
-  uint64_t log_bytes;     /* of a part of the event log; 0: the default */
-  fl_dist *dist;          /* the ranks that open it for training together, each in the same folder;
+  const char *merge;  /* != NULL: one cartridge of this name for all documents together */
+  bool read_only;     /* ask, eval, info: no lock, no writing, documents not needed */
+  bool log_events;    /* with read_only: queries and answers still go to events.jsonl */
+  uint64_t log_bytes; /* of a part of the event log; 0: the default */
+  fl_dist *dist;      /* the ranks that open it for training together, each in the same folder;
                              rank 0 alone holds the lock and writes. NULL: this process alone */
 } fl_open_options;
 
@@ -109,12 +109,12 @@ typedef struct fl_train_hooks {
 } fl_train_hooks;
 
 typedef struct fl_progress {
-  uint64_t round, rounds_total;     /* done, target */
+  uint64_t round, rounds_total; /* done, target */
   const char *doc;
-  double loss, teacher, lr;         /* teacher: the loss of a student that is the teacher */
+  double loss, teacher, lr; /* teacher: the loss of a student that is the teacher */
   size_t tokens;
   double round_s, elapsed_s, left_s;
-  const char *note;                 /* birth, index, rotation, saving: what is going on; or NULL */
+  const char *note; /* birth, index, rotation, saving: what is going on; or NULL */
 } fl_progress;
 
 /* Opens (creating, resuming, reconciling) the fleet in folder `dir` for `model`. docs and opts may
@@ -174,19 +174,23 @@ int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
  * FL_ENOENT when the fleet has none. */
 int fl_fleet_load_index(fl_fleet *f, fl_err *err);
 typedef struct fl_rag_options {
-  size_t docs, chunks;   /* documents at most; pieces considered */
-  double floor;          /* documents whose best piece scores under it are dropped; -1: none */
+  size_t docs, chunks; /* documents at most; pieces considered */
+  double floor;        /* documents whose best piece scores under it are dropped; -1: none */
 } fl_rag_options;
-typedef struct fl_hit { size_t doc; size_t chunk; double score; } fl_hit; /* doc: index in fleet */
+typedef struct fl_hit {
+  size_t doc;
+  size_t chunk;
+  double score;
+} fl_hit; /* doc: index in fleet */
 enum { FL_RANKED_DOCS = 32 };
 typedef struct fl_hits {
-  fl_hit *chunk;         /* best pieces, descending */
+  fl_hit *chunk; /* best pieces, descending */
   size_t n_chunks;
-  fl_hit *doc;           /* chosen documents with their best piece, in best-piece order */
+  fl_hit *doc; /* chosen documents with their best piece, in best-piece order */
   size_t n_docs;
-  fl_hit *ranked;        /* the best documents, chosen or not, at most FL_RANKED_DOCS */
+  fl_hit *ranked; /* the best documents, chosen or not, at most FL_RANKED_DOCS */
   size_t n_ranked;
-  double margin;         /* best document's score minus the next one's (0 if only one) */
+  double margin; /* best document's score minus the next one's (0 if only one) */
 } fl_hits;
 void fl_hits_release(fl_hits *h);
 /* FL_ENOENT when the fleet has no index. */
@@ -209,9 +213,9 @@ typedef enum fl_arm { FL_ARM_CARTRIDGE, FL_ARM_BARE, FL_ARM_CONTEXT, FL_ARM_TEXT
 const char *fl_arm_name(fl_arm a);
 typedef struct fl_ask_options {
   fl_arm arm;
-  const size_t *docs;       /* documents (indices) to use; cartridge and context arms */
+  const size_t *docs; /* documents (indices) to use; cartridge and context arms */
   size_t n_docs;
-  const fl_hits *hits;      /* text arm: pieces whose text is read */
+  const fl_hits *hits; /* text arm: pieces whose text is read */
   fl_sampling sampling;
   uint64_t seed;
   size_t max_new;
@@ -223,7 +227,7 @@ typedef struct fl_ask_options {
 } fl_ask_options;
 typedef struct fl_reply {
   char *text;
-  size_t rows;              /* key/value rows held before the question */
+  size_t rows; /* key/value rows held before the question */
   size_t prompt_tokens, tokens;
   double ttft_s, seconds;
   fl_stop stop;

@@ -53,14 +53,16 @@ static int note_line(fl_given *g, const fl_manifest *m, size_t offset, size_t le
   const char *name = NULL, *hash = NULL, *tokenizer = NULL;
   size_t doc = 0;
   fl_json *o = parse_head((const char *)g->map.data + offset, len);
-  bool ours = o != NULL && fl_json_get_str(o, "name", &name) &&
-              fl_json_get_str(o, "hash", &hash) && find_document(m, name, hash, &doc);
+  bool ours = o != NULL && fl_json_get_str(o, "name", &name) && fl_json_get_str(o, "hash", &hash) &&
+              find_document(m, name, hash, &doc);
   const bool other = ours && fl_json_get_str(o, "tokenizer", &tokenizer) &&
                      m->tokenizer_hash != NULL && strcmp(tokenizer, m->tokenizer_hash) != 0;
   fl_json_free(o);
   if (other)
-    return fl_fail(err, FL_EINPUT, "%s: line %zu was made with a model of another tokenizer; make "
-                   "the file with this fleet's", g->path, number);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: line %zu was made with a model of another tokenizer; make "
+                   "the file with this fleet's",
+                   g->path, number);
   if (!ours) return FL_OK;
   if (g->n == g->cap) {
     size_t cap = g->cap ? g->cap * 2 : 64;
@@ -84,8 +86,10 @@ static int note_lines(fl_given *g, const fl_manifest *m, fl_err *err) {
     at += len + 1;
   }
   if (g->n > 0) return FL_OK;
-  return fl_fail(err, FL_EINPUT, "%s: no conversation about a document of this fleet as it is now; "
-                 "make some with flotilla study", g->path);
+  return fl_fail(err, FL_EINPUT,
+                 "%s: no conversation about a document of this fleet as it is now; "
+                 "make some with flotilla study",
+                 g->path);
 }
 
 int fl_given_open(fl_given **out, const char *path, const fl_manifest *m, fl_err *err) {
@@ -117,8 +121,10 @@ static int read_line(const fl_given *g, const place *p, const fl_conv_limits *li
   if (rc == FL_OK) rc = fl_conv_parse(out, o, limits);
   fl_json_free(o);
   if (rc == FL_EINPUT)
-    fl_fail(err, rc, "%s: line %zu is no conversation for this model, or longer than --max-q and "
-            "--max-a allow; make the file again", g->path, p->number);
+    fl_fail(err, rc,
+            "%s: line %zu is no conversation for this model, or longer than --max-q and "
+            "--max-a allow; make the file again",
+            g->path, p->number);
   if (rc == FL_ENOMEM) fl_fail(err, rc, "%s: not enough memory to read it", g->path);
   return rc;
 }
@@ -132,8 +138,8 @@ int fl_given_read(const fl_given *g, size_t doc, const fl_conv_limits *limits, f
     return FL_OK;
   }
   fl_conv *list = fl_calloc(count, sizeof *list);
-  int rc = list != NULL ? FL_OK
-                        : fl_fail(err, FL_ENOMEM, "%s: not enough memory to read it", g->path);
+  int rc =
+      list != NULL ? FL_OK : fl_fail(err, FL_ENOMEM, "%s: not enough memory to read it", g->path);
   for (size_t i = 0; rc == FL_OK && i < g->n; i++)
     if (g->line[i].doc == doc) {
       rc = read_line(g, &g->line[i], limits, &list[held], err);

@@ -18,7 +18,9 @@ static int no_memory(fl_err *err) {
 
 void fl_heldout_plan(const fl_fleet *f, const fl_resident *s, size_t n, fl_conv_plan *plan) {
   for (size_t i = 0; i < n; i++)
-    plan[i] = (fl_conv_plan){ .doc = f->m.doc[s->doc].id, .round = 0, .conv = (uint32_t)i,
+    plan[i] = (fl_conv_plan){ .doc = f->m.doc[s->doc].id,
+                              .round = 0,
+                              .conv = (uint32_t)i,
                               .draw = FL_HELDOUT_DRAW + (uint32_t)i };
 }
 
@@ -68,9 +70,9 @@ static bool line_is_of(const fl_json *o, const fl_mdoc *d) {
 
 /* What reading has to know of a slot. */
 typedef struct reading {
-  bool wanted;  /* nothing was known of it before */
-  bool broken;  /* a line of it is damaged, or beyond the limits */
-  uint64_t of;  /* lines that there should be; 0: not said */
+  bool wanted; /* nothing was known of it before */
+  bool broken; /* a line of it is damaged, or beyond the limits */
+  uint64_t of; /* lines that there should be; 0: not said */
 } reading;
 
 static int add_line(fl_resident *s, reading *r, const fl_json *o, const fl_conv_limits *limits) {
@@ -114,11 +116,12 @@ static int take_line(fl_residency *r, const fl_fleet *f, reading *slots, const c
 /* A document with fewer lines than it had gets them anew: they are a function of seed, document and
  * flags, so that no other value comes out unless the flags are other ones. */
 static void forget_broken(const fl_fleet *f, fl_resident *s, const reading *r) {
-  const bool whole = !r->broken && (r->of == 0 || r->of == s->n_heldout ||
-                                    (r->of == 1 && s->n_heldout == 0));
+  const bool whole =
+      !r->broken && (r->of == 0 || r->of == s->n_heldout || (r->of == 1 && s->n_heldout == 0));
   if (!r->wanted || (whole || (!s->heldout_known && !r->broken))) return;
   fl_warn("%s: the held-out conversations of %s are damaged or longer than the flags allow; "
-          "they are made again", FL_HELDOUT_FILE, f->m.doc[s->doc].name);
+          "they are made again",
+          FL_HELDOUT_FILE, f->m.doc[s->doc].name);
   fl_resident_drop_heldout(s);
 }
 
@@ -182,8 +185,9 @@ static void print_slot(fl_buf *out, const fl_fleet *f, const fl_resident *s) {
   const fl_mdoc *d = &f->m.doc[s->doc];
   size_t n = s->n_heldout > 0 ? s->n_heldout : 1;
   for (size_t i = 0; i < n; i++) {
-    const fl_conv_label label = { .doc = d->id, .name = d->name, .hash = d->hash,
-                                  .index = (uint32_t)i, .of = (uint32_t)n };
+    const fl_conv_label label = {
+      .doc = d->id, .name = d->name, .hash = d->hash, .index = (uint32_t)i, .of = (uint32_t)n
+    };
     /* A document none of whose conversations came out is noted too: it is not tried again. */
     fl_conv_print(out, s->n_heldout > 0 ? &s->heldout[i] : NULL, &label);
   }

@@ -93,7 +93,10 @@ int fl_index_write(const char *path, const fl_index *x, const fl_index_meta *met
   char chunk[32];
   snprintf(chunk, sizeof chunk, "%zu", meta->embed_chunk);
   const fl_st_out t[] = {
-    { .name = "embeddings", .type = FL_ST_F32, .n_dims = 2, .dim = { x->n, x->dim },
+    { .name = "embeddings",
+      .type = FL_ST_F32,
+      .n_dims = 2,
+      .dim = { x->n, x->dim },
       .data = x->vector },
     { .name = "centroid", .type = FL_ST_F32, .n_dims = 1, .dim = { x->dim }, .data = x->centroid },
     { .name = "chunk_doc", .type = FL_ST_I64, .n_dims = 1, .dim = { x->n }, .data = x->doc },
@@ -220,7 +223,8 @@ int fl_index_search(const fl_index *x, const float *query, size_t n_docs, const 
     goto done;
   }
   for (size_t i = 0; i < x->n; i++)
-    all[i] = (fl_hit){ .doc = (size_t)x->doc[i], .chunk = i,
+    all[i] = (fl_hit){ .doc = (size_t)x->doc[i],
+                       .chunk = i,
                        .score = dot(x->vector + i * x->dim, query, x->dim) };
   qsort(all, x->n, sizeof *all, better);
   choose_docs(all, x->n, o, &h, seen);

@@ -65,8 +65,10 @@ static int summary_prompt(fl_ids *ids, const fl_fleet *f, const char *text, size
   int rc = fl_chat_user(&asks, fl_model_template(f->model), fl_model_tokenizer(f->model), request,
                         sizeof request - 1, true, false, err);
   if (rc == FL_OK && (asks.oom || asks.len + p + 64 > n_ctx))
-    rc = fl_fail(err, FL_EUSAGE, "--init summary: %zu rows leave no room for the document in the "
-                 "model's context of %zu; lower --p", p, n_ctx);
+    rc = fl_fail(err, FL_EUSAGE,
+                 "--init summary: %zu rows leave no room for the document in the "
+                 "model's context of %zu; lower --p",
+                 p, n_ctx);
   if (rc == FL_OK) rc = fl_wrapped_system(ids, f->model, text, len, n_ctx - p - asks.len, err);
   if (rc == FL_OK) fl_ids_append(ids, asks.data, asks.len);
   if (rc == FL_OK && ids->oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory for a summary");
@@ -100,7 +102,8 @@ static int from_file(fl_cartridge *out, const fl_fleet *f, fl_err *err) {
   const char *path = f->opts.init_file;
   fl_cartridge c = { 0 };
   if (path == NULL)
-    return fl_fail(err, FL_EUSAGE, "--init: documents without a cartridge were to begin with a "
+    return fl_fail(err, FL_EUSAGE,
+                   "--init: documents without a cartridge were to begin with a "
                    "cartridge file; name it again");
   int rc = fl_cartridge_read(&c, NULL, path, fl_model_hparams(f->model), err);
   if (rc != FL_OK) return rc;
@@ -119,10 +122,10 @@ static int from_file(fl_cartridge *out, const fl_fleet *f, fl_err *err) {
 int fl_fleet_initial(fl_cartridge *out, fl_fleet *f, size_t i, const char *text, size_t len,
                      fl_err *err) {
   switch ((fl_init)f->opts.init) {
-    case FL_INIT_RANDOM: return from_random(out, f, i, text, len, err);
-    case FL_INIT_SUMMARY: return from_summary(out, f, text, len, err);
-    case FL_INIT_FILE: return from_file(out, f, err);
-    case FL_INIT_FIRST: break;
+  case FL_INIT_RANDOM: return from_random(out, f, i, text, len, err);
+  case FL_INIT_SUMMARY: return from_summary(out, f, text, len, err);
+  case FL_INIT_FILE: return from_file(out, f, err);
+  case FL_INIT_FIRST: break;
   }
   return fl_cartridge_birth(out, f->pass, f->pool[FL_KV_F32], text, len, (size_t)f->m.p,
                             (size_t)f->m.frozen, err);

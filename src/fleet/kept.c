@@ -73,8 +73,10 @@ int fl_kept_read(fl_kept *out, const char *path, const fl_conv_limits *limits, f
     size_t len = end != NULL ? (size_t)(end - line) : 0;
     rc = end != NULL ? read_line(&k, line, len, limits) : FL_EINPUT;
     if (rc == FL_EINPUT)
-      fl_fail(err, rc, "%s: line %zu is damaged, or longer than --max-q, --max-a and --turns allow "
-              "now; restore the file or the flags", path, number);
+      fl_fail(err, rc,
+              "%s: line %zu is damaged, or longer than --max-q, --max-a and --turns allow "
+              "now; restore the file or the flags",
+              path, number);
     if (rc == FL_ENOMEM) fl_fail(err, rc, "%s: not enough memory to read it", path);
     at += len + 1;
   }

@@ -54,8 +54,8 @@ char *fl_index_file_name(uint64_t gen) {
 }
 
 int fl_mdoc_name_files(fl_mdoc *d, uint64_t gen) {
-  char *cart = fl_asprintf("doc-%03lu.g%06llu.safetensors", (unsigned long)d->id,
-                           (unsigned long long)gen);
+  char *cart =
+      fl_asprintf("doc-%03lu.g%06llu.safetensors", (unsigned long)d->id, (unsigned long long)gen);
   char *opt = fl_asprintf("doc-%03lu.g%06llu.fza", (unsigned long)d->id, (unsigned long long)gen);
   if (cart == NULL || opt == NULL) {
     fl_free(cart);
@@ -156,8 +156,7 @@ static bool add_copies(fl_json *to, const fl_json *extra) {
 static bool set_doc_ours(const fl_mdoc *d, fl_json *ours) {
   return fl_json_set_u64(ours, "id", d->id) &&
          fl_json_set_str(ours, "hash", text_or_empty(d->hash)) &&
-         fl_json_set_u64(ours, "rows", d->rows) &&
-         fl_json_set_u64(ours, "targeted", d->targeted) &&
+         fl_json_set_u64(ours, "rows", d->rows) && fl_json_set_u64(ours, "targeted", d->targeted) &&
          fl_json_set_u64(ours, "made", d->made) && fl_json_set_bool(ours, "born", d->born) &&
          fl_json_set_bool(ours, "resident", d->resident) &&
          fl_json_set_bool(ours, "marked", d->marked) &&
@@ -236,8 +235,8 @@ static fl_json *root_json(const fl_manifest *m) {
             fl_json_set_u64(root, "frozen_prefix", m->frozen) &&
             fl_json_set_u64(root, "embed_chunk", m->embed_chunk) &&
             fl_json_set_u64(root, "embed_dim", m->embed_dim) &&
-            fl_json_set_u64(root, "rounds", m->rounds) &&
-            set_new(root, "docs", fl_json_array()) && ours != NULL && set_ours(m, ours);
+            fl_json_set_u64(root, "rounds", m->rounds) && set_new(root, "docs", fl_json_array()) &&
+            ours != NULL && set_ours(m, ours);
   if (!ok) {
     fl_json_free(ours);
     fl_json_free(root);

@@ -48,18 +48,18 @@ typedef struct fl_member { /* of a merged document */
 typedef struct fl_manifest {
   uint64_t p, frozen, embed_chunk, embed_dim, rounds, edits;
   uint32_t next_id;
-  bool foreign;            /* by another program: no "flotilla" object */
+  bool foreign;                                   /* by another program: no "flotilla" object */
   char *model_name, *model_hash, *tokenizer_hash; /* NULL when foreign */
-  char *template_name;     /* of the chat, as the last training had it; NULL: not known */
-  char *model_path;        /* where the last training had the model; NULL: not known */
-  char *index_file;        /* NULL: none */
-  fl_train_options opts;   /* the flags of the last run; `rounds` is not kept */
-  fl_member *member;       /* documents merged into the only one; n_members 0: not merged */
+  char *template_name;   /* of the chat, as the last training had it; NULL: not known */
+  char *model_path;      /* where the last training had the model; NULL: not known */
+  char *index_file;      /* NULL: none */
+  fl_train_options opts; /* the flags of the last run; `rounds` is not kept */
+  fl_member *member;     /* documents merged into the only one; n_members 0: not merged */
   size_t n_members;
   fl_mdoc *doc;
   size_t n;
-  fl_json *root;           /* as read or last printed, without the documents */
-  fl_buf saved;            /* names of the files that the manifest on disk names, a NUL each */
+  fl_json *root; /* as read or last printed, without the documents */
+  fl_buf saved;  /* names of the files that the manifest on disk names, a NUL each */
 } fl_manifest;
 
 void fl_manifest_release(fl_manifest *m);

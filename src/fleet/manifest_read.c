@@ -12,11 +12,11 @@
 enum { MAX_MANIFEST_BYTES = 1 << 30 };
 
 /* Of a document. */
-static const char *const known_members[] = { "name", "cart_file", "opt_file", "tokens", "steps",
-                                             "flotilla", NULL };
-static const char *const known_ours[] = { "id", "hash", "rows", "targeted", "made", "born",
-                                          "resident", "marked", "study_file", "kept", "coverage",
-                                          NULL };
+static const char *const known_members[] = { "name",  "cart_file", "opt_file", "tokens",
+                                             "steps", "flotilla",  NULL };
+static const char *const known_ours[] = { "id",         "hash", "rows",     "targeted",
+                                          "made",       "born", "resident", "marked",
+                                          "study_file", "kept", "coverage", NULL };
 
 typedef struct reader {
   const char *path;
@@ -37,7 +37,8 @@ static int need_u64(const reader *r, const fl_json *obj, const char *key, uint64
   if (!fl_json_get_u64(obj, key, &v) || v > max)
     return fl_fail(r->err, FL_EINPUT,
                    "%s: \"%s\" is missing or no whole number of at most %llu; restore the file or "
-                   "start a new fleet", r->path, key, (unsigned long long)max);
+                   "start a new fleet",
+                   r->path, key, (unsigned long long)max);
   *out = v;
   return FL_OK;
 }
@@ -221,13 +222,16 @@ static int read_ours(const reader *r, const fl_json *o, fl_manifest *m) {
 static int read_top(const reader *r, fl_manifest *m) {
   const char *format = NULL;
   uint64_t version = 0;
-  if (!fl_json_get_str(m->root, "format", &format) ||
-      strcmp(format, "fucina.cartridge_fleet") != 0)
-    return fl_fail(r->err, FL_EINPUT, "%s: no fleet manifest (\"format\" is not "
-                   "fucina.cartridge_fleet); name another folder", r->path);
+  if (!fl_json_get_str(m->root, "format", &format) || strcmp(format, "fucina.cartridge_fleet") != 0)
+    return fl_fail(r->err, FL_EINPUT,
+                   "%s: no fleet manifest (\"format\" is not "
+                   "fucina.cartridge_fleet); name another folder",
+                   r->path);
   if (!fl_json_get_u64(m->root, "version", &version) || version != 1)
-    return fl_fail(r->err, FL_EINPUT, "%s: a version of the format that this program does not "
-                   "know; use a newer program", r->path);
+    return fl_fail(r->err, FL_EINPUT,
+                   "%s: a version of the format that this program does not "
+                   "know; use a newer program",
+                   r->path);
   int rc = need_u64(r, m->root, "p", 65536, &m->p);
   if (rc == FL_OK) rc = need_u64(r, m->root, "frozen_prefix", 65536, &m->frozen);
   if (rc == FL_OK) rc = need_u64(r, m->root, "embed_chunk", 65536, &m->embed_chunk);

@@ -28,16 +28,21 @@ static int adopt_model(fl_fleet *f, fl_err *err) {
 static int check_model(fl_fleet *f, fl_err *err) {
   if (f->m.foreign) {
     fl_warn("%s: made by another program, which notes neither model nor texts; taken to belong to "
-            "this model and to the documents as they are now", f->dir);
+            "this model and to the documents as they are now",
+            f->dir);
     return adopt_model(f, err);
   }
   if (f->model == NULL) return FL_OK;
   if (strcmp(f->m.model_hash, fl_model_hash(f->model)) != 0)
-    return fl_fail(err, FL_EINPUT, "%s: the fleet in %s was made for another model (%s, %s); use "
-                   "that one", fl_model_path(f->model), f->dir, f->m.model_name, f->m.model_hash);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: the fleet in %s was made for another model (%s, %s); use "
+                   "that one",
+                   fl_model_path(f->model), f->dir, f->m.model_name, f->m.model_hash);
   if (strcmp(f->m.tokenizer_hash, fl_model_tokenizer_hash(f->model)) != 0)
-    return fl_fail(err, FL_EINPUT, "%s: its tokenizer is not the one that the fleet in %s was made "
-                   "with; use the original file", fl_model_path(f->model), f->dir);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: its tokenizer is not the one that the fleet in %s was made "
+                   "with; use the original file",
+                   fl_model_path(f->model), f->dir);
   return FL_OK;
 }
 
@@ -127,8 +132,10 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
                        fl_err *err) {
   bool there = has_manifest(f->dir);
   if (there && !how->resume)
-    return fl_fail(err, FL_EUSAGE, "%s: holds a fleet already; continue it with --resume or name "
-                   "another folder", f->dir);
+    return fl_fail(err, FL_EUSAGE,
+                   "%s: holds a fleet already; continue it with --resume or name "
+                   "another folder",
+                   f->dir);
   if (!there && how->resume)
     return fl_fail(err, FL_ENOENT, "%s: no fleet to resume; leave --resume out to make one",
                    f->dir);
@@ -141,8 +148,10 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
   if (rc != FL_OK) return rc;
   /* Another trainer may have made or changed it before the lock was ours. */
   if (has_manifest(f->dir) != there)
-    return fl_fail(err, FL_EBUSY, "%s: another process has just made or removed a fleet here; try "
-                   "again", f->dir);
+    return fl_fail(err, FL_EBUSY,
+                   "%s: another process has just made or removed a fleet here; try "
+                   "again",
+                   f->dir);
   rc = fl_texts_new(&f->texts, f->dir, f->sources, err);
   if (rc == FL_OK) rc = there ? open_existing(f, o, how, err) : open_new(f, o, how, err);
   f->sources = NULL;
@@ -182,15 +191,21 @@ static int take_print(print *p, fl_fleet *f, fl_err *err) {
 static int compare_prints(const print *p, size_t n, const fl_fleet *f, fl_err *err) {
   for (size_t r = 1; r < n; r++) {
     if (memcmp(p[r].kernels, p[0].kernels, sizeof p[r].kernels) != 0)
-      return fl_fail(err, FL_EUSAGE, "rank %zu computes with %s, rank 0 with %s: their results "
+      return fl_fail(err, FL_EUSAGE,
+                     "rank %zu computes with %s, rank 0 with %s: their results "
                      "would differ; take machines of one kind or set FLOTILLA_ISA to a level that "
-                     "all have", r, p[r].kernels, p[0].kernels);
+                     "all have",
+                     r, p[r].kernels, p[0].kernels);
     if (memcmp(p[r].model, p[0].model, sizeof p[r].model) != 0)
-      return fl_fail(err, FL_EUSAGE, "rank %zu has another model than rank 0; give all the same "
-                     "--model", r);
+      return fl_fail(err, FL_EUSAGE,
+                     "rank %zu has another model than rank 0; give all the same "
+                     "--model",
+                     r);
     if (memcmp(p[r].state, p[0].state, sizeof p[r].state) != 0)
-      return fl_fail(err, FL_EUSAGE, "rank %zu sees other documents or another fleet in %s than "
-                     "rank 0; keep both where all ranks see the same files", r, f->dir);
+      return fl_fail(err, FL_EUSAGE,
+                     "rank %zu sees other documents or another fleet in %s than "
+                     "rank 0; keep both where all ranks see the same files",
+                     r, f->dir);
   }
   return FL_OK;
 }
@@ -222,16 +237,12 @@ int fl_fleet_open(fl_fleet **out, const char *dir, fl_model *model, fl_team *tea
   f->sources = docs;
   f->dist = how->dist;
   int rc = FL_OK;
-  if (f->dir == NULL)
-    rc = oom(dir, err);
-  else if (how->read_only)
-    rc = open_reader(f, how, err);
+  if (f->dir == NULL) rc = oom(dir, err);
+  else if (how->read_only) rc = open_reader(f, how, err);
   else if (model == NULL || docs == NULL || docs->n == 0 || (opts == NULL && !how->resume))
     rc = fl_fail(err, FL_EUSAGE, "%s: a model and documents are needed to write a fleet", dir);
-  else if (f->dist != NULL)
-    rc = open_together(f, opts, how, err);
-  else
-    rc = open_writer(f, opts, how, err);
+  else if (f->dist != NULL) rc = open_together(f, opts, how, err);
+  else rc = open_writer(f, opts, how, err);
   if (rc == FL_OK && !f->read_only) rc = note_model(f, err);
   if (rc != FL_OK) {
     fl_fleet_close(f);

@@ -14,8 +14,8 @@ typedef struct flag {
   const char *name; /* without the dashes */
   size_t offset;
   enum kind kind;
-  double min, max;  /* inclusive */
-  bool state;       /* kept in the manifest */
+  double min, max; /* inclusive */
+  bool state;      /* kept in the manifest */
 } flag;
 
 #define AT(m) offsetof(fl_train_options, m)
@@ -58,15 +58,34 @@ static const flag flags[] = {
 enum { N_FLAGS = sizeof flags / sizeof flags[0] };
 
 void fl_train_options_default(fl_train_options *o) {
-  *o = (fl_train_options){
-    .p = 256, .frozen = 1, .budget = 4, .rotate_every = 10, .evict_frac = 0.5, .warmup = 8,
-    .decay_to = 0.1,
-    .p_iso = 0.5, .distract_max = 3, .rounds = 20, .accum = 4, .lr = 2e-3, .chunk_min = 256,
-    .chunk_max = 512, .top_k = 20, .top_mass = 0.99, .max_q = 64, .max_a = 192, .turns = 1,
-    .seed = 42,
-    .embed_chunk = 256, .replay = 1, .save_every = 5, .eval_every = 10, .heldout = 1, .pack = true,
-    .gen_kv = FL_KV_F32, .positions = FL_POS_SHARED
-  };
+  *o = (fl_train_options){ .p = 256,
+                           .frozen = 1,
+                           .budget = 4,
+                           .rotate_every = 10,
+                           .evict_frac = 0.5,
+                           .warmup = 8,
+                           .decay_to = 0.1,
+                           .p_iso = 0.5,
+                           .distract_max = 3,
+                           .rounds = 20,
+                           .accum = 4,
+                           .lr = 2e-3,
+                           .chunk_min = 256,
+                           .chunk_max = 512,
+                           .top_k = 20,
+                           .top_mass = 0.99,
+                           .max_q = 64,
+                           .max_a = 192,
+                           .turns = 1,
+                           .seed = 42,
+                           .embed_chunk = 256,
+                           .replay = 1,
+                           .save_every = 5,
+                           .eval_every = 10,
+                           .heldout = 1,
+                           .pack = true,
+                           .gen_kv = FL_KV_F32,
+                           .positions = FL_POS_SHARED };
 }
 
 fl_rate fl_train_rate(const fl_train_options *o) {
@@ -76,10 +95,10 @@ fl_rate fl_train_rate(const fl_train_options *o) {
 static double value_of(const fl_train_options *o, const flag *f) {
   const char *at = (const char *)o + f->offset;
   switch (f->kind) {
-    case SIZE: return (double)*(const size_t *)(const void *)at;
-    case U64: return (double)*(const uint64_t *)(const void *)at;
-    case REAL: return *(const double *)(const void *)at;
-    case SWITCH: return *(const bool *)(const void *)at ? 1 : 0;
+  case SIZE: return (double)*(const size_t *)(const void *)at;
+  case U64: return (double)*(const uint64_t *)(const void *)at;
+  case REAL: return *(const double *)(const void *)at;
+  case SWITCH: return *(const bool *)(const void *)at ? 1 : 0;
   }
   return 0;
 }
@@ -88,10 +107,10 @@ static double value_of(const fl_train_options *o, const flag *f) {
 static void set_value(fl_train_options *o, const flag *f, double v) {
   char *at = (char *)o + f->offset;
   switch (f->kind) {
-    case SIZE: *(size_t *)(void *)at = (size_t)v; break;
-    case U64: *(uint64_t *)(void *)at = (uint64_t)v; break;
-    case REAL: *(double *)(void *)at = v; break;
-    case SWITCH: *(bool *)(void *)at = v != 0; break;
+  case SIZE: *(size_t *)(void *)at = (size_t)v; break;
+  case U64: *(uint64_t *)(void *)at = (uint64_t)v; break;
+  case REAL: *(double *)(void *)at = v; break;
+  case SWITCH: *(bool *)(void *)at = v != 0; break;
   }
 }
 
@@ -108,8 +127,10 @@ int fl_train_options_check(const fl_train_options *o, fl_err *err) {
     if (rc != FL_OK) return rc;
   }
   if (o->frozen >= o->p)
-    return fl_fail(err, FL_EUSAGE, "--frozen: %zu leaves none of the %zu rows to train; "
-                   "give less than --p", o->frozen, o->p);
+    return fl_fail(err, FL_EUSAGE,
+                   "--frozen: %zu leaves none of the %zu rows to train; "
+                   "give less than --p",
+                   o->frozen, o->p);
   if (o->chunk_min > o->chunk_max)
     return fl_fail(err, FL_EUSAGE, "--chunk-min: %zu is more than --chunk-max %zu; lower it",
                    o->chunk_min, o->chunk_max);
@@ -137,8 +158,9 @@ int fl_train_options_set(fl_train_options *io, const char *name, double v, fl_er
 }
 
 const char *const fl_kv_words[] = { [FL_KV_F32] = "f32", [FL_KV_F16] = "f16", NULL };
-const char *const fl_positions_words[] = { [FL_POS_SEQUENTIAL] = "sequential",
-                                           [FL_POS_SHARED] = "shared", NULL };
+const char *const fl_positions_words[] = {
+  [FL_POS_SEQUENTIAL] = "sequential", [FL_POS_SHARED] = "shared", NULL
+};
 
 bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
   for (size_t i = 0; i < N_FLAGS; i++) {

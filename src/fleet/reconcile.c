@@ -153,8 +153,10 @@ static int reconcile_merged(fl_fleet *f, const fl_open_options *how, fl_err *err
   bool redo = in_list(how->redo, how->n_redo, d->name);
   if (differs == NULL && !redo) return FL_OK;
   if (differs != NULL && !how->update)
-    return fl_fail(err, FL_EINPUT, "%s: new, changed or missing in the merged documents; give the "
-                   "same ones, or retrain with --update", differs);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: new, changed or missing in the merged documents; give the "
+                   "same ones, or retrain with --update",
+                   differs);
   edit(f, &edited);
   rc = set_members(f, err);
   if (rc == FL_OK) rc = measure_merged(f, hash, &tokens, err);
@@ -196,8 +198,10 @@ static int remove_named(fl_fleet *f, const fl_open_options *how, bool *edited, f
   for (size_t k = 0; k < how->n_remove; k++) {
     size_t at = 0;
     if (!fl_manifest_find(&f->m, how->remove[k], &at))
-      return fl_fail(err, FL_EUSAGE, "--remove: no document \"%s\" in the fleet; flotilla info %s "
-                     "lists them", how->remove[k], f->dir);
+      return fl_fail(err, FL_EUSAGE,
+                     "--remove: no document \"%s\" in the fleet; flotilla info %s "
+                     "lists them",
+                     how->remove[k], f->dir);
     edit(f, edited);
     fl_manifest_remove(&f->m, at);
     drop_index(f);
@@ -212,8 +216,10 @@ static int match(fl_fleet *f, const fl_open_options *how, bool *edited, fl_err *
   for (size_t k = 0; k < how->n_redo; k++) {
     size_t at = 0;
     if (!fl_manifest_find(&f->m, how->redo[k], &at))
-      return fl_fail(err, FL_EUSAGE, "--redo: no document \"%s\" in the fleet; flotilla info %s "
-                     "lists them", how->redo[k], f->dir);
+      return fl_fail(err, FL_EUSAGE,
+                     "--redo: no document \"%s\" in the fleet; flotilla info %s "
+                     "lists them",
+                     how->redo[k], f->dir);
   }
   for (size_t i = 0; i < f->m.n; i++) {
     fl_mdoc *d = &f->m.doc[i];
@@ -224,8 +230,10 @@ static int match(fl_fleet *f, const fl_open_options *how, bool *edited, fl_err *
     bool redo = in_list(how->redo, how->n_redo, d->name);
     if (!changed && !redo) continue;
     if (changed && !redo && !how->update)
-      return fl_fail(err, FL_EINPUT, "%s: changed since it was trained; restore it, or retrain it "
-                     "with --update", d->name);
+      return fl_fail(err, FL_EINPUT,
+                     "%s: changed since it was trained; restore it, or retrain it "
+                     "with --update",
+                     d->name);
     int rc = count_tokens(f, d->name, s->text, s->len, &tokens, err);
     edit(f, edited);
     if (rc == FL_OK) rc = start_over(f, d, s->hash, tokens, err);
@@ -249,8 +257,10 @@ static int map_sources(fl_fleet *f, const fl_open_options *how, bool *fresh, fl_
   }
   for (size_t i = 0; i < f->m.n; i++)
     if (f->source_of[i] == SIZE_MAX)
-      return fl_fail(err, FL_ENOENT, "%s: in the fleet but not among the documents given; give it "
-                     "again with --docs, or take it out with --remove", f->m.doc[i].name);
+      return fl_fail(err, FL_ENOENT,
+                     "%s: in the fleet but not among the documents given; give it "
+                     "again with --docs, or take it out with --remove",
+                     f->m.doc[i].name);
   return FL_OK;
 }
 
@@ -280,8 +290,8 @@ static int check_files(const fl_fleet *f, fl_err *err) {
     bool there = fl_fs_exists(path);
     int rc = FL_OK;
     if (!there)
-      rc = fl_fail(err, FL_EINPUT, "%s: missing; restore it or train with --redo %s", path,
-                   d->name);
+      rc =
+          fl_fail(err, FL_EINPUT, "%s: missing; restore it or train with --redo %s", path, d->name);
     fl_free(path);
     if (rc != FL_OK) return rc;
   }
@@ -291,8 +301,10 @@ static int check_files(const fl_fleet *f, fl_err *err) {
 int fl_reconcile(fl_fleet *f, const fl_open_options *how, fl_err *err) {
   bool edited = false, merged = f->m.n_members > 0;
   if (how->merge != NULL && (!merged || strcmp(how->merge, f->m.doc[0].name) != 0))
-    return fl_fail(err, FL_EUSAGE, "--merge: the fleet %s is %s; make the merged one in another "
-                   "folder", f->dir, merged ? "merged under another name" : "not merged");
+    return fl_fail(err, FL_EUSAGE,
+                   "--merge: the fleet %s is %s; make the merged one in another "
+                   "folder",
+                   f->dir, merged ? "merged under another name" : "not merged");
   if (merged && f->m.n != 1)
     return fl_fail(err, FL_EINPUT, "%s: a merged fleet has one document, not %zu; restore %s",
                    f->dir, f->m.n, FL_MANIFEST_FILE);

@@ -56,8 +56,7 @@ static int load_moments(fl_resident *s, const fl_fleet *f, const fl_mdoc *d, fl_
   int rc = fl_adam_read(&s->adam, path, &s->cart, &why);
   if (rc == FL_ENOENT) {
     /* At birth no moments are written: they are zero. */
-    if (d->steps > 0)
-      fl_warn("%s: missing; %s continues with fresh moments", path, d->name);
+    if (d->steps > 0) fl_warn("%s: missing; %s continues with fresh moments", path, d->name);
     rc = fl_adam_init(&s->adam, fl_model_hparams(f->model), &s->cart, err);
   } else if (rc != FL_OK && err != NULL) {
     *err = why;
@@ -85,8 +84,10 @@ static int load_kept(fl_resident *s, const fl_fleet *f, const fl_mdoc *d,
   if (rc == FL_OK && s->kept.n == 0)
     rc = fl_fail(&why, FL_EINPUT, "%s: holds no conversation; restore it", path);
   else if (rc == FL_OK && d->kept > 0 && s->kept.n != d->kept)
-    rc = fl_fail(&why, FL_EINPUT, "%s: holds %zu conversations where the manifest says %llu; "
-                 "restore it", path, s->kept.n, (unsigned long long)d->kept);
+    rc = fl_fail(&why, FL_EINPUT,
+                 "%s: holds %zu conversations where the manifest says %llu; "
+                 "restore it",
+                 path, s->kept.n, (unsigned long long)d->kept);
   if (rc == FL_EINPUT) fl_fail(err, rc, "%s, or train with --redo %s", why.text, d->name);
   else if (rc != FL_OK && err != NULL) *err = why;
   fl_free(path);
@@ -236,8 +237,12 @@ void fl_rot_docs(const fl_fleet *f, fl_rot_doc *out) {
   const fl_hparams *hp = fl_model_hparams(f->model);
   for (size_t i = 0; i < f->m.n; i++) {
     const fl_mdoc *d = &f->m.doc[i];
-    out[i] = (fl_rot_doc){ .id = d->id, .steps = d->steps, .targeted = d->targeted,
-                           .tokens = d->tokens, .resident = d->resident, .marked = d->marked,
+    out[i] = (fl_rot_doc){ .id = d->id,
+                           .steps = d->steps,
+                           .targeted = d->targeted,
+                           .tokens = d->tokens,
+                           .resident = d->resident,
+                           .marked = d->marked,
                            .bytes = fl_resident_bytes(hp, d->rows > 0 ? d->rows : f->m.p) };
   }
 }

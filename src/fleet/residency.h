@@ -37,25 +37,25 @@
 #include "train/step.h"
 
 typedef struct fl_resident {
-  size_t doc;              /* position in the manifest */
+  size_t doc; /* position in the manifest */
   fl_cartridge cart;
   fl_adam adam;
-  fl_rows grad;            /* without a block but in a step */
+  fl_rows grad; /* without a block but in a step */
   fl_doc_text text;
   fl_kept kept;
-  fl_conv *given;          /* from a study file: these instead of fresh and kept ones */
+  fl_conv *given; /* from a study file: these instead of fresh and kept ones */
   size_t n_given;
   bool dirty, kept_dirty;
   uint64_t changed, kept_changed; /* generations of the changes */
-  fl_conv *heldout;        /* fixed at birth; heldout.h */
+  fl_conv *heldout;               /* fixed at birth; heldout.h */
   size_t n_heldout;
   bool heldout_known;
 } fl_resident;
 
 typedef struct fl_residency {
-  fl_resident **slot;      /* ascending by doc */
+  fl_resident **slot; /* ascending by doc */
   size_t n;
-  fl_trainee *trainee;     /* [n] the same, as a training step sees them */
+  fl_trainee *trainee; /* [n] the same, as a training step sees them */
 } fl_residency;
 
 void fl_residency_release(fl_residency *r);

@@ -36,8 +36,9 @@ static int embed_group(fl_fleet *f, const fl_ids *ids, size_t n, float *out, fl_
     rc = fl_seq_new(&seq[i], f->pool[FL_KV_F32], err);
     end += ids[i].len;
     row[i] = end - 1;
-    span[i] = (fl_span){ .seq = seq[i], .tokens = ids[i].data, .n_rows = ids[i].len,
-                         .n_silent = ids[i].len - 1 };
+    span[i] = (fl_span){
+      .seq = seq[i], .tokens = ids[i].data, .n_rows = ids[i].len, .n_silent = ids[i].len - 1
+    };
   }
   if (rc == FL_OK && end > FL_PASS_ROWS) {
     rc = embed_long(f, seq[0], &ids[0], out, err);
@@ -150,7 +151,8 @@ int fl_manifest_read_index(fl_index **out, const fl_manifest *m, const char *dir
   int rc = fl_index_read(out, &own, path, m->n, dim, &meta, err);
   if (rc == FL_OK && !own)
     fl_warn("%s: made by another program or for another model; its scores mean less until it is "
-            "rebuilt with flotilla index", path);
+            "rebuilt with flotilla index",
+            path);
   fl_free(path);
   return rc;
 }

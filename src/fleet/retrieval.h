@@ -25,10 +25,10 @@ void fl_piece_span(size_t n_tokens, size_t embed_chunk, size_t i, size_t *first,
 
 struct fl_index {
   size_t n, dim;
-  float *vector;    /* [n, dim] */
-  float *centroid;  /* [dim] */
-  int64_t *doc;     /* [n] position of the document */
-  size_t cap;       /* rows of room, while building */
+  float *vector;   /* [n, dim] */
+  float *centroid; /* [dim] */
+  int64_t *doc;    /* [n] position of the document */
+  size_t cap;      /* rows of room, while building */
 };
 typedef struct fl_index fl_index;
 
@@ -41,7 +41,10 @@ void fl_index_finish(fl_index *x);
 /* The same for a query's raw vector, in place. */
 void fl_index_centre(const fl_index *x, float *v);
 
-typedef struct fl_index_meta { const char *model_hash; size_t embed_chunk; } fl_index_meta;
+typedef struct fl_index_meta {
+  const char *model_hash;
+  size_t embed_chunk;
+} fl_index_meta;
 int fl_index_write(const char *path, const fl_index *x, const fl_index_meta *meta, fl_err *err);
 /* n_docs, dim: what the file must fit. *own_recipe: made by this program's recipe for this model
  * (else scores mean less). FL_EINPUT on anything damaged. */

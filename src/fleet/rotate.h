@@ -10,17 +10,17 @@
 
 typedef struct fl_rot_doc {
   uint32_t id;
-  uint64_t steps;      /* optimizer steps since birth */
-  uint64_t targeted;   /* rounds in which it was the target */
+  uint64_t steps;    /* optimizer steps since birth */
+  uint64_t targeted; /* rounds in which it was the target */
   uint64_t tokens;
-  uint64_t bytes;      /* memory it takes while resident */
+  uint64_t bytes; /* memory it takes while resident */
   bool resident;
-  bool marked;         /* by the user: comes first, leaves last */
+  bool marked; /* by the user: comes first, leaves last */
 } fl_rot_doc;
 
 typedef struct fl_rot_limits {
-  size_t budget;          /* residents at most, >= 1 */
-  uint64_t budget_bytes;  /* sum of bytes at most; 0: no limit. One resident always fits */
+  size_t budget;         /* residents at most, >= 1 */
+  uint64_t budget_bytes; /* sum of bytes at most; 0: no limit. One resident always fits */
 } fl_rot_limits;
 
 /* in[0..*n_in) = positions of absent documents to load so that the budget is used: fewest steps

@@ -10,19 +10,19 @@
 
 typedef struct round {
   fl_trainer *t;
-  uint64_t number;         /* of this round, from 1 */
-  size_t slot;             /* of the target */
+  uint64_t number; /* of this round, from 1 */
+  size_t slot;     /* of the target */
   fl_resident *s;
   fl_mdoc *d;
-  size_t n;                /* conversations asked for */
-  const fl_conv **used;    /* [n] one that is there already, NULL: a fresh one */
-  fl_conv_plan *plan;      /* [n_fresh] */
-  fl_conv *fresh;          /* [n_fresh] */
-  bool *ok;                /* [n_fresh] */
+  size_t n;             /* conversations asked for */
+  const fl_conv **used; /* [n] one that is there already, NULL: a fresh one */
+  fl_conv_plan *plan;   /* [n_fresh] */
+  fl_conv *fresh;       /* [n_fresh] */
+  bool *ok;             /* [n_fresh] */
   size_t n_fresh;
-  fl_step_conv *conv;      /* [n] what the step gets */
-  size_t *parts;           /* [n, max_parts] */
-  uint32_t *draw;          /* [residents] */
+  fl_step_conv *conv; /* [n] what the step gets */
+  size_t *parts;      /* [n, max_parts] */
+  uint32_t *draw;     /* [residents] */
   size_t n_convs;
   fl_study_stats stats;
 } round_t;
@@ -87,7 +87,8 @@ static int plan_conversations(round_t *r, fl_err *err) {
       r->used[j] = &r->s->kept.conv[fl_rng_below(&g, r->s->kept.n)];
       continue;
     }
-    r->plan[r->n_fresh] = (fl_conv_plan){ .doc = r->d->id, .round = (uint32_t)r->number,
+    r->plan[r->n_fresh] = (fl_conv_plan){ .doc = r->d->id,
+                                          .round = (uint32_t)r->number,
                                           .conv = (uint32_t)j,
                                           .draw = (uint32_t)(r->d->made + r->n_fresh) };
     r->n_fresh++;
@@ -97,12 +98,13 @@ static int plan_conversations(round_t *r, fl_err *err) {
 
 static void see(round_t *r, size_t j, const fl_conv *c) {
   fl_trainer *t = r->t;
-  const fl_vis_options o = { .seed = t->f->opts.seed, .p_iso = t->f->opts.p_iso,
+  const fl_vis_options o = { .seed = t->f->opts.seed,
+                             .p_iso = t->f->opts.p_iso,
                              .distract_max = t->f->opts.distract_max < t->plan.max_parts - 1
                                                  ? t->f->opts.distract_max
                                                  : t->plan.max_parts - 1 };
-  size_t n = fl_visible_draw(&o, r->d->id, (uint32_t)r->number, (uint32_t)j, r->slot, t->res.n,
-                             r->draw);
+  size_t n =
+      fl_visible_draw(&o, r->d->id, (uint32_t)r->number, (uint32_t)j, r->slot, t->res.n, r->draw);
   size_t *parts = r->parts + r->n_convs * t->plan.max_parts;
   for (size_t k = 0; k < n; k++) parts[k] = r->draw[k];
   r->conv[r->n_convs++] = (fl_step_conv){ .conv = c, .parts = parts, .n_parts = n };
@@ -176,8 +178,7 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   if (rc == FL_OK) rc = round_alloc(&r, err);
   if (rc != FL_OK) goto done;
   rc = plan_conversations(&r, err);
-  if (rc == FL_OK)
-    rc = fl_ahead_get(t, r.slot, r.plan, r.n_fresh, r.fresh, r.ok, &r.stats, err);
+  if (rc == FL_OK) rc = fl_ahead_get(t, r.slot, r.plan, r.n_fresh, r.fresh, r.ok, &r.stats, err);
   if (rc == FL_OK) rc = fl_trainer_sync(t, err);
   if (rc != FL_OK) goto done;
   lay_out(&r);

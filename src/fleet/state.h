@@ -26,8 +26,8 @@ typedef struct fl_texts fl_texts;
 /* A cartridge read for an answer; the oldest goes when all places are taken. */
 typedef struct fl_cached {
   fl_cartridge cart;
-  char *file;         /* the generation file it came from; NULL: free */
-  uint64_t used;      /* clock of the last use */
+  char *file;    /* the generation file it came from; NULL: free */
+  uint64_t used; /* clock of the last use */
 } fl_cached;
 enum { FL_CACHE_MIN = 4 };
 
@@ -36,15 +36,15 @@ struct fl_fleet {
   fl_model *model;
   fl_team *team;
   bool read_only;
-  bool off_disk;      /* what is not in memory cannot be had */
-  fl_dist *dist;      /* the ranks that train it together; NULL: alone */
+  bool off_disk; /* what is not in memory cannot be had */
+  fl_dist *dist; /* the ranks that train it together; NULL: alone */
   fl_train_options opts;
   fl_manifest m;
-  fl_manifest *old;   /* manifests that a reload replaced; their strings may be in use */
+  fl_manifest *old; /* manifests that a reload replaced; their strings may be in use */
   size_t n_old;
   fl_lock *lock;
-  bool fresh;         /* there was nothing of a fleet when this one was opened to make it */
-  char *made_dir;     /* the first folder of the path that was made; NULL: all were there */
+  bool fresh;     /* there was nothing of a fleet when this one was opened to make it */
+  char *made_dir; /* the first folder of the path that was made; NULL: all were there */
   fl_events *log;
   fl_buf run;                    /* members of the run event, for later parts of the log */
   const fl_source_list *sources; /* while opening for writing */
@@ -57,10 +57,10 @@ struct fl_fleet {
   fl_cached *cache;
   size_t n_cache;
   uint64_t clock;
-  uint64_t next_query;           /* ids of retrieve and answer events */
-  fl_given *given;               /* a study file; NULL: none */
-  fl_trainer *trainer;           /* while fl_fleet_train runs */
-  bool unsaved;                  /* the manifest in memory is ahead of the one on disk */
+  uint64_t next_query; /* ids of retrieve and answer events */
+  fl_given *given;     /* a study file; NULL: none */
+  fl_trainer *trainer; /* while fl_fleet_train runs */
+  bool unsaved;        /* the manifest in memory is ahead of the one on disk */
 };
 
 /* Makes f->pass and the pool of a type when they are not there yet. */

@@ -13,23 +13,23 @@
 #include "fleet/manifest.h"
 
 typedef struct fl_supply_doc {
-  fl_mdoc doc;         /* copies of what reading needs: name, hash, cart_file, rows, steps, born */
-  bool wanted;         /* its cartridge is not in memory */
+  fl_mdoc doc; /* copies of what reading needs: name, hash, cart_file, rows, steps, born */
+  bool wanted; /* its cartridge is not in memory */
   bool text_wanted;
-  bool read;           /* `cart` is there */
+  bool read; /* `cart` is there */
   fl_cartridge cart;
-  fl_buf text;         /* for drafts; empty where it was not wanted or cannot be had */
+  fl_buf text; /* for drafts; empty where it was not wanted or cannot be had */
 } fl_supply_doc;
 
 typedef struct fl_supply {
   char *dir, *model_hash; /* the latter NULL where it is not known */
   fl_supply_doc *doc;     /* [n] in the order of the list */
   size_t n;
-  fl_member *member;      /* whose texts make up the only document, when they do */
+  fl_member *member; /* whose texts make up the only document, when they do */
   size_t n_members;
-  uint64_t generation;    /* when it was listed */
-  uint64_t bytes;         /* that the cartridges to be read take */
-  size_t to_read;         /* files: cartridges and texts */
+  uint64_t generation; /* when it was listed */
+  uint64_t bytes;      /* that the cartridges to be read take */
+  size_t to_read;      /* files: cartridges and texts */
 } fl_supply;
 
 /* docs [n]: positions in the fleet. Texts are wanted as long as their tokens sum up to text_tokens

@@ -35,11 +35,13 @@ int fl_texts_new(fl_texts **out, const char *dir, const fl_source_list *docs, fl
   }
   if (failed != 0) {
     fl_texts_free(t);
-    return fl_fail(err, failed == ENOMEM ? FL_ENOMEM : FL_EFAIL, "%s: the documents' texts cannot "
-                   "be kept there (%s); nothing was changed, %s", dir,
-                   failed == ENOSPC ? "no space left" : strerror(failed),
-                   failed == ENOSPC || failed == EDQUOT || failed == EFBIG ? "make room"
-                                                                          : "mend that and repeat");
+    return fl_fail(err, failed == ENOMEM ? FL_ENOMEM : FL_EFAIL,
+                   "%s: the documents' texts cannot "
+                   "be kept there (%s); nothing was changed, %s",
+                   dir, failed == ENOSPC ? "no space left" : strerror(failed),
+                   failed == ENOSPC || failed == EDQUOT || failed == EFBIG
+                       ? "make room"
+                       : "mend that and repeat");
   }
   *out = t;
   return FL_OK;

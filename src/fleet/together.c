@@ -73,8 +73,9 @@ static void put_share(fl_buf *out, const call *c, const fl_events *log) {
   fl_buf_append(out, &b, sizeof b);
   if (lines != NULL && lines->len > 0) fl_buf_append(out, lines->data, lines->len);
   for (size_t i = c->first; i < c->end; i++) {
-    const fl_conv_label label = { .doc = c->plan[i].doc, .name = "", .hash = "",
-                                  .index = (uint32_t)i };
+    const fl_conv_label label = {
+      .doc = c->plan[i].doc, .name = "", .hash = "", .index = (uint32_t)i
+    };
     fl_conv_print(out, c->ok[i] ? &c->conv[i] : NULL, &label);
   }
 }
@@ -103,7 +104,8 @@ static int take_share(call *c, const char *text, size_t len, fl_events *log) {
   fl_events_append(log, text + sizeof b, (size_t)b.event_bytes);
   const fl_study_stats s = { .gen_tokens = (size_t)b.gen_tokens,
                              .prefill_tokens = (size_t)b.prefill_tokens,
-                             .rejected = (size_t)b.rejected, .skipped = (size_t)b.skipped };
+                             .rejected = (size_t)b.rejected,
+                             .skipped = (size_t)b.skipped };
   add_stats(&c->stats, &s);
   rc = FL_OK;
   for (size_t at = sizeof b + (size_t)b.event_bytes; rc == FL_OK && at < len;) {
@@ -114,8 +116,10 @@ static int take_share(call *c, const char *text, size_t len, fl_events *log) {
   }
 done:
   if (rc == FL_OK) return rc;
-  return fl_fail(c->err, rc == FL_ENOMEM ? rc : FL_EFAIL, "what another rank made cannot be read "
-                 "(%s)", rc == FL_ENOMEM ? "not enough memory" : "damaged on its way");
+  return fl_fail(c->err, rc == FL_ENOMEM ? rc : FL_EFAIL,
+                 "what another rank made cannot be read "
+                 "(%s)",
+                 rc == FL_ENOMEM ? "not enough memory" : "damaged on its way");
 }
 
 static int exchange(call *c, int rc, const fl_events *own, fl_events *log) {
@@ -176,10 +180,11 @@ int fl_together_compare(fl_trainer *t, fl_err *err) {
   rc = fl_dist_gather(d, "compare", rc, all, own, sizeof own, err);
   for (size_t r = 1; rc == FL_OK && r < count; r++)
     if (strcmp(all[r], all[0]) != 0)
-      rc = fl_fail(err, FL_EFAIL, "rank %zu holds other rows than rank 0 after round %llu, so the "
+      rc = fl_fail(err, FL_EFAIL,
+                   "rank %zu holds other rows than rank 0 after round %llu, so the "
                    "ranks do not compute alike and nothing more was saved; run the same program on "
-                   "machines of one kind, or look for faulty memory, and train with --resume", r,
-                   (unsigned long long)t->f->m.rounds);
+                   "machines of one kind, or look for faulty memory, and train with --resume",
+                   r, (unsigned long long)t->f->m.rounds);
   fl_free(all);
   fl_hasher_free(h);
   return rc;

@@ -230,9 +230,13 @@ static bool do_ask(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   size_t docs[8];
   if (!get_query(c, o, &query)) return false;
   (void)fl_json_get_bool(o, "bare", &bare);
-  fl_ask_options a = { .arm = bare ? FL_ARM_BARE : FL_ARM_CARTRIDGE, .docs = docs,
-                       .sampling = FL_SAMPLING_GREEDY, .max_new = f->opts.max_a,
-                       .kv = FL_KV_F32, .on_token = send_piece, .ctx = c };
+  fl_ask_options a = { .arm = bare ? FL_ARM_BARE : FL_ARM_CARTRIDGE,
+                       .docs = docs,
+                       .sampling = FL_SAMPLING_GREEDY,
+                       .max_new = f->opts.max_a,
+                       .kv = FL_KV_F32,
+                       .on_token = send_piece,
+                       .ctx = c };
   int rc = bare ? FL_OK : fl_fleet_retrieve(f, query, strlen(query), &live_rag, &h, &err);
   for (size_t i = 0; i < h.n_docs && i < 8; i++) docs[a.n_docs++] = h.doc[i].doc;
   if (rc == FL_OK) rc = fl_fleet_ask(f, query, strlen(query), &a, &r, &err);
@@ -248,9 +252,9 @@ static const struct command {
   bool (*run)(fl_trainer *t, fl_control_client *c, const fl_json *o);
   bool logged; /* when it was obeyed */
 } commands[] = {
-  { "ping", do_ping, false },   { "pause", do_pause, true }, { "resume", do_resume, true },
-  { "step", do_step, true },    { "save", do_save, true },   { "stop", do_stop, true },
-  { "set", do_set, true },      { "mark", do_mark, true },   { "retrieve", do_retrieve, false },
+  { "ping", do_ping, false }, { "pause", do_pause, true }, { "resume", do_resume, true },
+  { "step", do_step, true },  { "save", do_save, true },   { "stop", do_stop, true },
+  { "set", do_set, true },    { "mark", do_mark, true },   { "retrieve", do_retrieve, false },
   { "ask", do_ask, false },
 };
 

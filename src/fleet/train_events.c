@@ -204,10 +204,15 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   const uint64_t done = f->m.rounds - t->first_round;
   /* The end may have been set to before this round while it ran. */
   const uint64_t left = t->last_round > f->m.rounds ? t->last_round - f->m.rounds : 0;
-  const fl_progress p = { .round = f->m.rounds, .rounds_total = t->last_round,
-                          .doc = f->m.doc[r->doc].name, .loss = r->step.loss,
-                          .teacher = r->step.teacher, .lr = r->lr,
-                          .tokens = r->step.n_sup, .round_s = r->seconds, .elapsed_s = elapsed,
+  const fl_progress p = { .round = f->m.rounds,
+                          .rounds_total = t->last_round,
+                          .doc = f->m.doc[r->doc].name,
+                          .loss = r->step.loss,
+                          .teacher = r->step.teacher,
+                          .lr = r->lr,
+                          .tokens = r->step.n_sup,
+                          .round_s = r->seconds,
+                          .elapsed_s = elapsed,
                           .left_s = elapsed / (double)done * (double)left };
   t->hooks->progress(t->hooks->ctx, &p);
 }

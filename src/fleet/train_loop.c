@@ -351,7 +351,10 @@ int fl_fleet_train(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
   fl_err why = { 0 }, own = { 0 };
   fl_err *e = err != NULL ? err : &own; /* the log wants the sentence in any case */
   if (f->read_only) return fl_fail(err, FL_EUSAGE, "%s: opened for reading only", f->dir);
-  fl_trainer t = { .f = f, .hooks = hooks, .began_s = fl_now_s(), .first_round = f->m.rounds,
+  fl_trainer t = { .f = f,
+                   .hooks = hooks,
+                   .began_s = fl_now_s(),
+                   .first_round = f->m.rounds,
                    .last_round = f->m.rounds + f->opts.rounds };
   if (t.last_round >= UINT32_MAX)
     return fl_fail(err, FL_EUSAGE, "--rounds: more than a fleet can count (4294967294 in all)");

@@ -26,7 +26,7 @@ struct fl_trainer {
   const fl_train_hooks *hooks;
   fl_control *control;
   fl_residency res;
-  fl_pass *pass;               /* of generation; answers use the fleet's own */
+  fl_pass *pass; /* of generation; answers use the fleet's own */
   fl_kv_pool *pool;
   fl_stepper *stepper;
   fl_ahead ahead;
@@ -72,13 +72,13 @@ fl_rot_limits fl_trainer_limits(const fl_trainer *t);
 
 /* --- train_events.c --- */
 typedef struct fl_round_report {
-  size_t doc;                  /* target, position in the manifest */
+  size_t doc; /* target, position in the manifest */
   const fl_step_conv *conv;
   size_t n_convs, n_fresh;
   fl_step_result step;
   fl_study_stats study;
   double lr, seconds;
-  fl_work work;                /* of the matrix products */
+  fl_work work; /* of the matrix products */
 } fl_round_report;
 void fl_log_docs(const fl_trainer *t);
 void fl_log_doc(const fl_fleet *f, size_t i, const char *state);

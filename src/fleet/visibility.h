@@ -8,8 +8,8 @@
 
 typedef struct fl_vis_options {
   uint64_t seed;
-  double p_iso;         /* probability of seeing the target alone */
-  size_t distract_max;  /* others beside it otherwise: 1..distract_max */
+  double p_iso;        /* probability of seeing the target alone */
+  size_t distract_max; /* others beside it otherwise: 1..distract_max */
 } fl_vis_options;
 
 /* parts[0..return value) = positions in 0..n-1 of the visible residents in the order in which they

@@ -12,23 +12,32 @@
 #include <stdint.h>
 
 typedef enum fl_dtype { /* GGUF's ids */
-  FL_F32 = 0, FL_F16 = 1, FL_Q4_0 = 2, FL_Q4_1 = 3, FL_Q5_0 = 6, FL_Q5_1 = 7, FL_Q8_0 = 8,
-  FL_Q4_K = 12, FL_Q5_K = 13, FL_Q6_K = 14, FL_BF16 = 30
+                        FL_F32 = 0,
+                        FL_F16 = 1,
+                        FL_Q4_0 = 2,
+                        FL_Q4_1 = 3,
+                        FL_Q5_0 = 6,
+                        FL_Q5_1 = 7,
+                        FL_Q8_0 = 8,
+                        FL_Q4_K = 12,
+                        FL_Q5_K = 13,
+                        FL_Q6_K = 14,
+                        FL_BF16 = 30
 } fl_dtype;
 
 typedef struct fl_dtype_traits {
   fl_dtype type;
-  const char *name;   /* "q8_0" */
-  uint32_t block;     /* values in a block */
-  uint32_t bytes;     /* bytes of a block */
+  const char *name; /* "q8_0" */
+  uint32_t block;   /* values in a block */
+  uint32_t bytes;   /* bytes of a block */
   /* out[n] = values of `n` elements from a block boundary on; n a multiple of block */
   void (*dequantise)(float *out, const void *in, size_t n);
   /* inverse, or NULL where export does not offer it (f32, f16, bf16, q8_0 have it). */
   void (*quantise)(void *out, const float *in, size_t n);
 } fl_dtype_traits;
 
-const fl_dtype_traits *fl_dtype_get(uint32_t ggml_type);      /* NULL: not supported */
-const fl_dtype_traits *fl_dtype_by_name(const char *name);    /* case-insensitive; NULL */
+const fl_dtype_traits *fl_dtype_get(uint32_t ggml_type);   /* NULL: not supported */
+const fl_dtype_traits *fl_dtype_by_name(const char *name); /* case-insensitive; NULL */
 /* Also for types we refuse; "type 99" for ids nobody knows, valid until this thread's next call. */
 const char *fl_dtype_any_name(uint32_t ggml_type);
 /* Values and bytes of a block, also for types we refuse; false for ids nobody knows. */
@@ -40,7 +49,10 @@ bool fl_dtype_row_bytes(const fl_dtype_traits *t, size_t n, size_t *out);
 float fl_f16_to_f32(uint16_t h);
 uint16_t fl_f32_to_f16(float f);
 static inline float fl_bf16_to_f32(uint16_t b) {
-  union { uint32_t u; float f; } v = { .u = (uint32_t)b << 16 };
+  union {
+    uint32_t u;
+    float f;
+  } v = { .u = (uint32_t)b << 16 };
   return v.f;
 }
 uint16_t fl_f32_to_bf16(float f);

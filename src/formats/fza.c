@@ -18,7 +18,7 @@ static int write_slot(fl_sink *s, const fl_fza_slot *slot, const char *path, fl_
       !fl_mul_size(n_bytes, sizeof(float), &n_bytes))
     return fl_fail(err, FL_EFAIL, "%s: slot '%.80s' is too large to be written", path, slot->name);
   const uint16_t name_len = (uint16_t)len;
-  const uint64_t sizes[3] = {slot->rows, slot->cols, slot->step};
+  const uint64_t sizes[3] = { slot->rows, slot->cols, slot->step };
   fl_sink_write(s, &name_len, sizeof name_len);
   fl_sink_write(s, slot->name, len);
   fl_sink_write(s, sizes, sizeof sizes);
@@ -59,8 +59,10 @@ typedef struct reader {
 } reader;
 
 static int bad(const reader *r, const char *what) {
-  return fl_fail(r->err, FL_EINPUT, "%s: %s at byte %zu; restore it, or remove it to go on with "
-                 "fresh moments", r->path, what, r->at);
+  return fl_fail(r->err, FL_EINPUT,
+                 "%s: %s at byte %zu; restore it, or remove it to go on with "
+                 "fresh moments",
+                 r->path, what, r->at);
 }
 
 static const void *take(reader *r, size_t n) {
@@ -108,7 +110,7 @@ static int read_slot(reader *r, const fl_fza_slot *slots, size_t n, place *place
   if (v == NULL) return bad(r, "cut short");
   if (!all_finite(m, count, false)) return bad(r, "a first moment that is no number, before");
   if (!all_finite(v, count, true)) return bad(r, "a second moment that is no number >= 0, before");
-  places[i] = (place){.m = m, .v = v, .step = sizes[2]};
+  places[i] = (place){ .m = m, .v = v, .step = sizes[2] };
   return FL_OK;
 }
 
@@ -127,12 +129,12 @@ static int read_all(reader *r, const fl_fza_slot *slots, size_t n, place *places
 }
 
 int fl_fza_read(const char *path, fl_fza_slot *slots, size_t n, fl_err *err) {
-  fl_map map = {0};
+  fl_map map = { 0 };
   place *places = fl_calloc(n, sizeof *places);
   if (places == NULL) return fl_fail(err, FL_ENOMEM, "%s: no memory to read it", path);
   int rc = fl_map_open(&map, path, err);
   if (rc != FL_OK) goto done;
-  reader r = {.data = map.data, .size = map.size, .path = path, .err = err};
+  reader r = { .data = map.data, .size = map.size, .path = path, .err = err };
   rc = read_all(&r, slots, n, places);
   if (rc != FL_OK) goto done;
   for (size_t i = 0; i < n; i++) {

@@ -10,9 +10,9 @@
 #include "base/err.h"
 
 typedef struct fl_fza_slot {
-  const char *name;   /* NUL-terminated */
+  const char *name; /* NUL-terminated */
   uint64_t rows, cols, step;
-  float *m, *v;       /* rows * cols values each */
+  float *m, *v; /* rows * cols values each */
 } fl_fza_slot;
 
 int fl_fza_write(const char *path, const fl_fza_slot *slots, size_t n, fl_err *err);

@@ -21,7 +21,7 @@
 #define MIN_PAIR_BYTES (8 + 1 + 4 + 1)
 #define MIN_TENSOR_BYTES (8 + 1 + 4 + 8 + 4 + 8)
 #define MAX_NAME_BYTES 65535
-#define SAMPLE_BYTES 65536          /* of a tensor, for the fingerprint */
+#define SAMPLE_BYTES 65536 /* of a tensor, for the fingerprint */
 #define WHOLE_FILE_BYTES (64u << 20)
 
 typedef struct cursor {
@@ -70,7 +70,7 @@ static int take_string(cursor *c, fl_str *out) {
   if (rc != FL_OK) return rc;
   const void *p = take(c, len);
   if (p == NULL) return FL_EINPUT;
-  *out = (fl_str){.data = p, .len = (size_t)len};
+  *out = (fl_str){ .data = p, .len = (size_t)len };
   return FL_OK;
 }
 
@@ -89,9 +89,9 @@ static int take_name(cursor *c, fl_str *out) {
 
 size_t fl_gguf_scalar_bytes(uint32_t type) {
   static const uint8_t bytes[] = {
-      [FL_GGUF_U8] = 1,  [FL_GGUF_I8] = 1,   [FL_GGUF_U16] = 2, [FL_GGUF_I16] = 2,
-      [FL_GGUF_U32] = 4, [FL_GGUF_I32] = 4,  [FL_GGUF_F32] = 4, [FL_GGUF_BOOL] = 1,
-      [FL_GGUF_U64] = 8, [FL_GGUF_I64] = 8,  [FL_GGUF_F64] = 8,
+    [FL_GGUF_U8] = 1,  [FL_GGUF_I8] = 1,  [FL_GGUF_U16] = 2, [FL_GGUF_I16] = 2,
+    [FL_GGUF_U32] = 4, [FL_GGUF_I32] = 4, [FL_GGUF_F32] = 4, [FL_GGUF_BOOL] = 1,
+    [FL_GGUF_U64] = 8, [FL_GGUF_I64] = 8, [FL_GGUF_F64] = 8,
   };
   return type < sizeof bytes ? bytes[type] : 0;
 }
@@ -124,17 +124,16 @@ static int take_array(cursor *c, fl_gguf_arr *arr) {
     if (p == NULL) return FL_EINPUT;
     if (type == FL_GGUF_BOOL && (rc = check_bools(c, first, p, (size_t)n)) != FL_OK) return rc;
   }
-  *arr = (fl_gguf_arr){.type = (fl_gguf_type)type,
-                       .n = (size_t)n,
-                       .data = c->data + first,
-                       .n_bytes = c->at - first};
+  *arr = (fl_gguf_arr){
+    .type = (fl_gguf_type)type, .n = (size_t)n, .data = c->data + first, .n_bytes = c->at - first
+  };
   return FL_OK;
 }
 
 static int take_pair(cursor *c, gguf_pair *out) {
   const size_t first = c->at;
   uint32_t type;
-  gguf_pair pair = {0};
+  gguf_pair pair = { 0 };
   int rc = take_name(c, &pair.key);
   const size_t at = c->at;
   if (rc == FL_OK) rc = take_u32(c, &type);
@@ -178,7 +177,7 @@ static bool tensor_bytes(fl_tensor_info *t, uint32_t block, uint32_t bytes) {
 static int take_tensor(cursor *c, fl_tensor_info *out) {
   const size_t first = c->at;
   uint64_t n_values = 1;
-  fl_tensor_info t = {.dim = {1, 1, 1, 1}};
+  fl_tensor_info t = { .dim = { 1, 1, 1, 1 } };
   int rc = take_name(c, &t.name);
   if (rc == FL_OK) rc = take_u32(c, &t.n_dims);
   if (rc != FL_OK) return rc;
@@ -239,8 +238,10 @@ static int by_name(const void *a, const void *b) {
 }
 
 static int twice(const cursor *c, const char *what, const fl_str *name) {
-  return fl_fail(c->err, FL_EINPUT, "%s: the %s '%.*s' stands twice; download or convert the file "
-                 "again", c->path, what, (int)(name->len < 80 ? name->len : 80), name->data);
+  return fl_fail(c->err, FL_EINPUT,
+                 "%s: the %s '%.*s' stands twice; download or convert the file "
+                 "again",
+                 c->path, what, (int)(name->len < 80 ? name->len : 80), name->data);
 }
 
 static int no_memory(const cursor *c) {
@@ -298,8 +299,7 @@ static int read_header(fl_gguf *g, cursor *c) {
   if (rc != FL_OK) return rc;
   if (g->version != 2 && g->version != 3)
     return fl_fail(c->err, FL_EINPUT, "%s: GGUF version %u%s; only 2 and 3 can be read: convert it",
-                   c->path, g->version,
-                   g->version > 0xFFFF ? " (big-endian?)" : "");
+                   c->path, g->version, g->version > 0xFFFF ? " (big-endian?)" : "");
   rc = take_u64(c, &n_tensors);
   if (rc == FL_OK) rc = take_u64(c, &n_pairs);
   if (rc != FL_OK) return rc;
@@ -316,7 +316,7 @@ int fl_gguf_open(fl_gguf **out, const char *path, fl_err *err) {
   if (g == NULL) return fl_fs_fail_errno(err, path, "opened", ENOMEM);
   int rc = fl_map_open(&g->map, path, err);
   if (rc != FL_OK) goto done;
-  cursor c = {.data = g->map.data, .size = g->map.size, .path = path, .err = err};
+  cursor c = { .data = g->map.data, .size = g->map.size, .path = path, .err = err };
   g->path = fl_strdup(path);
   rc = g->path != NULL ? read_header(g, &c) : no_memory(&c);
   if (rc == FL_OK) rc = read_pairs(g, &c);
@@ -347,7 +347,7 @@ void fl_gguf_drop(const fl_gguf *g, const fl_tensor_info *t) {
 
 /* chain = hash(chain, hash(data)): a hash over many pieces that needs no memory of its own. */
 static void chain_add(char chain[FL_HASH_TEXT], const void *data, size_t n_bytes) {
-  char both[2 * FL_HASH_TEXT] = {0};
+  char both[2 * FL_HASH_TEXT] = { 0 };
   memcpy(both, chain, FL_HASH_TEXT);
   fl_hash_bytes(both + FL_HASH_TEXT, data, n_bytes);
   fl_hash_bytes(chain, both, sizeof both);
@@ -355,7 +355,7 @@ static void chain_add(char chain[FL_HASH_TEXT], const void *data, size_t n_bytes
 
 void fl_gguf_fingerprint(const fl_gguf *g, char *out) {
   const fl_map *m = &g->map;
-  char chain[FL_HASH_TEXT] = {0};
+  char chain[FL_HASH_TEXT] = { 0 };
   if (m->size < WHOLE_FILE_BYTES) {
     fl_hash_bytes(out, m->data, m->size);
     return;

@@ -23,8 +23,19 @@ typedef struct fl_str { /* a string inside the mapping, not NUL-terminated */
 } fl_str;
 
 typedef enum fl_gguf_type {
-  FL_GGUF_U8, FL_GGUF_I8, FL_GGUF_U16, FL_GGUF_I16, FL_GGUF_U32, FL_GGUF_I32, FL_GGUF_F32,
-  FL_GGUF_BOOL, FL_GGUF_STR, FL_GGUF_ARR, FL_GGUF_U64, FL_GGUF_I64, FL_GGUF_F64
+  FL_GGUF_U8,
+  FL_GGUF_I8,
+  FL_GGUF_U16,
+  FL_GGUF_I16,
+  FL_GGUF_U32,
+  FL_GGUF_I32,
+  FL_GGUF_F32,
+  FL_GGUF_BOOL,
+  FL_GGUF_STR,
+  FL_GGUF_ARR,
+  FL_GGUF_U64,
+  FL_GGUF_I64,
+  FL_GGUF_F64
 } fl_gguf_type;
 
 typedef struct fl_tensor_info {

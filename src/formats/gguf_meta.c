@@ -5,32 +5,22 @@
 
 #include "formats/gguf_private.h"
 
-const char *fl_gguf_path(const fl_gguf *g) {
-  return g->path;
-}
+const char *fl_gguf_path(const fl_gguf *g) { return g->path; }
 
-uint32_t fl_gguf_version(const fl_gguf *g) {
-  return g->version;
-}
+uint32_t fl_gguf_version(const fl_gguf *g) { return g->version; }
 
-uint64_t fl_gguf_file_size(const fl_gguf *g) {
-  return g->map.size;
-}
+uint64_t fl_gguf_file_size(const fl_gguf *g) { return g->map.size; }
 
-uint32_t fl_gguf_alignment(const fl_gguf *g) {
-  return g->alignment;
-}
+uint32_t fl_gguf_alignment(const fl_gguf *g) { return g->alignment; }
 
-size_t fl_gguf_n_tensors(const fl_gguf *g) {
-  return g->n_tensors;
-}
+size_t fl_gguf_n_tensors(const fl_gguf *g) { return g->n_tensors; }
 
 const fl_tensor_info *fl_gguf_tensor_at(const fl_gguf *g, size_t i) {
   return i < g->n_tensors ? &g->tensors[i] : NULL;
 }
 
 const fl_tensor_info *fl_gguf_tensor(const fl_gguf *g, const char *name) {
-  const fl_str want = {.data = name, .len = strlen(name)};
+  const fl_str want = { .data = name, .len = strlen(name) };
   size_t low = 0, high = g->n_tensors;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
@@ -43,7 +33,7 @@ const fl_tensor_info *fl_gguf_tensor(const fl_gguf *g, const char *name) {
 }
 
 const gguf_pair *fl_gguf_find(const fl_gguf *g, const char *key) {
-  const fl_str want = {.data = key, .len = strlen(key)};
+  const fl_str want = { .data = key, .len = strlen(key) };
   size_t low = 0, high = g->n_pairs;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
@@ -55,9 +45,7 @@ const gguf_pair *fl_gguf_find(const fl_gguf *g, const char *key) {
   return NULL;
 }
 
-size_t fl_gguf_n_meta(const fl_gguf *g) {
-  return g->n_pairs;
-}
+size_t fl_gguf_n_meta(const fl_gguf *g) { return g->n_pairs; }
 
 bool fl_gguf_meta_at(const fl_gguf *g, size_t i, fl_str *key, fl_gguf_type *type) {
   if (i >= g->n_pairs) return false;
@@ -71,9 +59,7 @@ void fl_gguf_meta_raw(const fl_gguf *g, size_t i, const uint8_t **data, size_t *
   *n_bytes = g->pairs[i].raw_len;
 }
 
-bool fl_gguf_has(const fl_gguf *g, const char *key) {
-  return fl_gguf_find(g, key) != NULL;
-}
+bool fl_gguf_has(const fl_gguf *g, const char *key) { return fl_gguf_find(g, key) != NULL; }
 
 /* An integer of any width: its value, and whether it is below zero. */
 static bool read_integer(fl_gguf_type type, const uint8_t *p, uint64_t *value, bool *negative) {
@@ -95,8 +81,7 @@ static bool read_integer(fl_gguf_type type, const uint8_t *p, uint64_t *value, b
     *negative = p[bytes - 1] >> 7;
     if (*negative && bytes < 8) *value |= UINT64_MAX << (8 * bytes); /* extends the sign */
     return true;
-  default:
-    return false;
+  default: return false;
   }
 }
 
@@ -145,7 +130,7 @@ bool fl_gguf_get_bool(const fl_gguf *g, const char *key, bool *out) {
 bool fl_gguf_get_str(const fl_gguf *g, const char *key, fl_str *out) {
   const gguf_pair *pair = fl_gguf_find(g, key);
   if (pair == NULL || pair->type != FL_GGUF_STR) return false;
-  *out = (fl_str){.data = (const char *)pair->value, .len = pair->value_len};
+  *out = (fl_str){ .data = (const char *)pair->value, .len = pair->value_len };
   return true;
 }
 
@@ -178,7 +163,7 @@ bool fl_gguf_arr_next_str(const fl_gguf_arr *a, size_t *cursor, fl_str *out) {
   uint64_t len;
   if (a->type != FL_GGUF_STR || *cursor >= a->n_bytes) return false;
   memcpy(&len, a->data + *cursor, sizeof len);
-  *out = (fl_str){.data = (const char *)a->data + *cursor + sizeof len, .len = (size_t)len};
+  *out = (fl_str){ .data = (const char *)a->data + *cursor + sizeof len, .len = (size_t)len };
   *cursor += sizeof len + (size_t)len;
   return true;
 }

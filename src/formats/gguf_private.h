@@ -11,8 +11,8 @@ typedef struct gguf_pair {
   fl_gguf_type type;
   const uint8_t *value;
   size_t value_len;
-  fl_gguf_arr arr;     /* for FL_GGUF_ARR */
-  const uint8_t *raw;  /* the whole pair as it stands in the file */
+  fl_gguf_arr arr;    /* for FL_GGUF_ARR */
+  const uint8_t *raw; /* the whole pair as it stands in the file */
   size_t raw_len;
 } gguf_pair;
 
@@ -20,9 +20,9 @@ struct fl_gguf {
   fl_map map;
   char *path;
   uint32_t version, alignment;
-  size_t data_start;   /* where the tensors' data begin */
+  size_t data_start; /* where the tensors' data begin */
   size_t n_pairs, n_tensors;
-  gguf_pair *pairs;          /* in file order */
+  gguf_pair *pairs; /* in file order */
   fl_tensor_info *tensors;
   /* The same in byte order of their names, for lookups. */
   const gguf_pair **pairs_by_key;

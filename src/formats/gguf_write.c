@@ -13,16 +13,12 @@ struct fl_gguf_writer {
   size_t n_tensors, tensor; /* `tensor` takes the next byte */
   size_t done;              /* bytes of it written */
   uint32_t alignment;
-  bool wrong;               /* more data than the tensors have */
+  bool wrong; /* more data than the tensors have */
 };
 
-static void put_u32(fl_buf *b, uint32_t v) {
-  fl_buf_append(b, &v, sizeof v);
-}
+static void put_u32(fl_buf *b, uint32_t v) { fl_buf_append(b, &v, sizeof v); }
 
-static void put_u64(fl_buf *b, uint64_t v) {
-  fl_buf_append(b, &v, sizeof v);
-}
+static void put_u64(fl_buf *b, uint64_t v) { fl_buf_append(b, &v, sizeof v); }
 
 static void put_string(fl_buf *b, const char *s, size_t len) {
   put_u64(b, len);
@@ -150,9 +146,7 @@ int fl_gguf_writer_put(fl_gguf_writer *w, const void *data, size_t n_bytes) {
   return rc;
 }
 
-const char *fl_gguf_writer_settle(fl_gguf_writer *w) {
-  return fl_sink_settle(w->sink);
-}
+const char *fl_gguf_writer_settle(fl_gguf_writer *w) { return fl_sink_settle(w->sink); }
 
 int fl_gguf_writer_commit(fl_gguf_writer *w, fl_err *err) {
   int rc;

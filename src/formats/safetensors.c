@@ -34,11 +34,11 @@ static const struct st_type {
   fl_st_type type;
   size_t bytes;
 } types[] = {
-    {"F32", FL_ST_F32, 4},       {"I64", FL_ST_I64, 8},   {"F16", FL_ST_F16, 2},
-    {"BF16", FL_ST_BF16, 2},     {"I32", FL_ST_I32, 4},   {"F64", FL_ST_OTHER, 8},
-    {"U64", FL_ST_OTHER, 8},     {"U32", FL_ST_OTHER, 4}, {"I16", FL_ST_OTHER, 2},
-    {"U16", FL_ST_OTHER, 2},     {"I8", FL_ST_OTHER, 1},  {"U8", FL_ST_OTHER, 1},
-    {"BOOL", FL_ST_OTHER, 1},
+  { "F32", FL_ST_F32, 4 },    { "I64", FL_ST_I64, 8 },   { "F16", FL_ST_F16, 2 },
+  { "BF16", FL_ST_BF16, 2 },  { "I32", FL_ST_I32, 4 },   { "F64", FL_ST_OTHER, 8 },
+  { "U64", FL_ST_OTHER, 8 },  { "U32", FL_ST_OTHER, 4 }, { "I16", FL_ST_OTHER, 2 },
+  { "U16", FL_ST_OTHER, 2 },  { "I8", FL_ST_OTHER, 1 },  { "U8", FL_ST_OTHER, 1 },
+  { "BOOL", FL_ST_OTHER, 1 },
 };
 
 static const struct st_type *find_type(const char *name) {
@@ -75,7 +75,7 @@ static bool read_shape(const fl_json *shape, fl_st_tensor *t) {
 /* One member of the header. */
 static int read_entry(entry *out, const fl_json *member, const fl_map *map, uint64_t data_start,
                       const char *path, fl_err *err) {
-  entry e = {.tensor = {.name = fl_json_key(member), .type = FL_ST_OTHER}};
+  entry e = { .tensor = { .name = fl_json_key(member), .type = FL_ST_OTHER } };
   const char *dtype;
   const fl_json *span = fl_json_get(member, "data_offsets");
   if (!fl_json_get_str(member, "dtype", &dtype))
@@ -207,16 +207,14 @@ void fl_safetensors_close(fl_safetensors *s) {
   fl_free(s);
 }
 
-size_t fl_safetensors_count(const fl_safetensors *s) {
-  return s->n;
-}
+size_t fl_safetensors_count(const fl_safetensors *s) { return s->n; }
 
 const fl_st_tensor *fl_safetensors_at(const fl_safetensors *s, size_t i) {
   return i < s->n ? &s->tensors[i] : NULL;
 }
 
 const fl_st_tensor *fl_safetensors_get(const fl_safetensors *s, const char *name) {
-  const fl_st_tensor probe = {.name = name}, *want = &probe;
+  const fl_st_tensor probe = { .name = name }, *want = &probe;
   if (s->n == 0) return NULL;
   const fl_st_tensor **hit = bsearch(&want, s->by_name, s->n, sizeof *s->by_name, by_name);
   return hit != NULL ? *hit : NULL;

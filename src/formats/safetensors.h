@@ -17,15 +17,20 @@
 #include "base/err.h"
 
 typedef enum fl_st_type {
-  FL_ST_F32, FL_ST_I64, FL_ST_F16, FL_ST_BF16, FL_ST_I32, FL_ST_OTHER
+  FL_ST_F32,
+  FL_ST_I64,
+  FL_ST_F16,
+  FL_ST_BF16,
+  FL_ST_I32,
+  FL_ST_OTHER
 } fl_st_type;
 
 typedef struct fl_st_tensor {
   const char *name;
   fl_st_type type;
-  uint32_t n_dims;     /* 0..8 */
-  uint64_t dim[8];     /* row-major, dim[0] slowest */
-  const void *data;    /* in the mapping; F32 data is 4-byte aligned by the padding rule, checked */
+  uint32_t n_dims;  /* 0..8 */
+  uint64_t dim[8];  /* row-major, dim[0] slowest */
+  const void *data; /* in the mapping; F32 data is 4-byte aligned by the padding rule, checked */
   size_t n_bytes;
   size_t n_values;
 } fl_st_tensor;
@@ -46,12 +51,14 @@ void fl_safetensors_meta_at(const fl_safetensors *s, size_t i, const char **key,
  * fsynced, the folder is not: fl_fs_sync_dir). Data are borrowed until the call returns. */
 typedef struct fl_st_out {
   const char *name;
-  fl_st_type type;    /* FL_ST_F32 or FL_ST_I64 */
+  fl_st_type type; /* FL_ST_F32 or FL_ST_I64 */
   uint32_t n_dims;
   uint64_t dim[8];
   const void *data;
 } fl_st_out;
-typedef struct fl_st_meta { const char *key, *value; } fl_st_meta;
+typedef struct fl_st_meta {
+  const char *key, *value;
+} fl_st_meta;
 
 int fl_safetensors_write(const char *path, const fl_st_out *tensors, size_t n_tensors,
                          const fl_st_meta *meta, size_t n_meta, fl_err *err);

@@ -68,8 +68,9 @@ static int put_header(fl_buf *b, const fl_st_out *const *sorted, size_t n, const
 /* No two names alike: no reader would take the file. Sorts `names`. */
 static int check_names(const char **names, size_t n, const char *path, fl_err *err) {
   const char *twice = fl_sort_names(names, n);
-  const char *reserved = fl_sorted_has(names, n, "") ? ""
-                         : fl_sorted_has(names, n, "__metadata__") ? "__metadata__" : NULL;
+  const char *reserved = fl_sorted_has(names, n, "")               ? ""
+                         : fl_sorted_has(names, n, "__metadata__") ? "__metadata__"
+                                                                   : NULL;
   if (twice == NULL && reserved == NULL) return FL_OK;
   return fl_fail(err, FL_EFAIL, "%s: cannot be written: the name '%.80s' %s", path,
                  twice != NULL ? twice : reserved, twice != NULL ? "stands twice" : "is reserved");
@@ -94,7 +95,7 @@ static int write_file(const char *path, fl_buf *header, const fl_st_out *const *
 
 int fl_safetensors_write(const char *path, const fl_st_out *tensors, size_t n_tensors,
                          const fl_st_meta *meta, size_t n_meta, fl_err *err) {
-  fl_buf header = {0};
+  fl_buf header = { 0 };
   int rc = FL_ENOMEM;
   const fl_st_out **sorted = fl_calloc(n_tensors, sizeof *sorted);
   const char **names = fl_calloc(n_tensors > n_meta ? n_tensors : n_meta, sizeof *names);

@@ -114,10 +114,12 @@ size_t fl_torch_count(const fl_torch *t, const char *name) {
 }
 
 static const fl_dtype_traits *type_of(const fl_pvalue *name) {
-  static const struct { const char *name; fl_dtype type; } types[] = {
-    { "torch\nFloatStorage", FL_F32 }, { "torch\nHalfStorage", FL_F16 },
-    { "torch\nBFloat16Storage", FL_BF16 }
-  };
+  static const struct {
+    const char *name;
+    fl_dtype type;
+  } types[] = { { "torch\nFloatStorage", FL_F32 },
+                { "torch\nHalfStorage", FL_F16 },
+                { "torch\nBFloat16Storage", FL_BF16 } };
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (fl_pvalue_is(name, FL_P_NAME, types[i].name)) return fl_dtype_get(types[i].type);
   return NULL;
@@ -140,7 +142,10 @@ static bool read_sizes(size_t *out, size_t *n, const fl_torch *t, const fl_pvalu
 static bool reach(const fl_torch_tensor *x, size_t first, size_t most, size_t *out) {
   size_t last = first;
   for (size_t d = 0; d < x->n_dims; d++) {
-    if (x->dim[d] == 0) { *out = 0; return true; }
+    if (x->dim[d] == 0) {
+      *out = 0;
+      return true;
+    }
     const size_t step = (x->dim[d] - 1) * x->stride[d];
     if (last > most || step > most - last) return false;
     last += step;
@@ -161,8 +166,10 @@ int fl_torch_get(fl_torch_tensor *out, const fl_torch *t, const char *name, size
   const fl_pvalue *storage = item(t, v, 0), *offset = item(t, v, 1), *key = item(t, storage, 2);
   x.type = type_of(item(t, storage, 1));
   if (!x.type)
-    return fl_fail(err, FL_EINPUT, "%s: %s %zu is not float32, float16 or bfloat16; convert it "
-                   "with torch first", t->path, name, i);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: %s %zu is not float32, float16 or bfloat16; convert it "
+                   "with torch first",
+                   t->path, name, i);
   if (offset->kind != FL_P_INT || offset->num < 0 || key->kind != FL_P_TEXT || key->len > 40 ||
       !read_sizes(x.dim, &x.n_dims, t, item(t, v, 2)) ||
       !read_sizes(x.stride, &n_strides, t, item(t, v, 3)) || n_strides != x.n_dims)

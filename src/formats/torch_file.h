@@ -12,9 +12,9 @@
 
 typedef struct fl_torch_tensor {
   const fl_dtype_traits *type;
-  const uint8_t *data;       /* element 0, in the mapping, at any address; all elements are in it */
+  const uint8_t *data; /* element 0, in the mapping, at any address; all elements are in it */
   size_t n_dims;
-  size_t dim[4], stride[4];  /* strides in elements */
+  size_t dim[4], stride[4]; /* strides in elements */
 } fl_torch_tensor;
 
 typedef struct fl_torch fl_torch;

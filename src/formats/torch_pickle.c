@@ -182,13 +182,15 @@ static int plain_step(machine *m, uint8_t op, size_t n) {
   const size_t from = m->n_stack - n;
   const uint32_t first = m->stack[from], last = m->stack[m->n_stack - 1];
   switch (op) {
-  case 'a': case 's': return move_items(m, from + 1, first);
+  case 'a':
+  case 's': return move_items(m, from + 1, first);
   case 'R': m->n_stack = from; return reduce(m, first, last);
   case 0x81: m->n_stack = from; return push_new(m, (fl_pvalue){ .kind = FL_P_OBJECT });
   case 'b':
     m->n_stack = from + 1;
     return m->p->value[first].kind == FL_P_OBJECT && m->p->value[first].n == 0
-               ? add_item(m, first, last) : FL_OK;
+               ? add_item(m, first, last)
+               : FL_OK;
   case 'Q':
     if (m->p->value[last].kind != FL_P_LIST || m->p->value[last].n != 5)
       return bad(m, "values that are none of torch");
@@ -203,15 +205,19 @@ static int step(machine *m, uint8_t op) {
   switch (op) {
   case 0x80: return number(m, 1, &k) && k == 2 ? FL_OK : bad(m, "a protocol that is not 2");
   case '}': return push_new(m, (fl_pvalue){ .kind = FL_P_DICT });
-  case ']': case ')': return push_new(m, (fl_pvalue){ .kind = FL_P_LIST });
+  case ']':
+  case ')': return push_new(m, (fl_pvalue){ .kind = FL_P_LIST });
   case '(': {
     int rc = room(m, &m->mark, m->n_mark, &m->cap_mark);
     if (rc == FL_OK) m->mark[m->n_mark++] = (uint32_t)m->n_stack;
     return rc;
   }
-  case 'N': case 0x88: case 0x89: return push_new(m, (fl_pvalue){ .kind = FL_P_NONE });
-  case 'G': return number(m, 8, &k) ? push_new(m, (fl_pvalue){ .kind = FL_P_NONE })
-                                    : bad(m, "a number cut short");
+  case 'N':
+  case 0x88:
+  case 0x89: return push_new(m, (fl_pvalue){ .kind = FL_P_NONE });
+  case 'G':
+    return number(m, 8, &k) ? push_new(m, (fl_pvalue){ .kind = FL_P_NONE })
+                            : bad(m, "a number cut short");
   case 'K': return push_int(m, 1);
   case 'M': return push_int(m, 2);
   case 'J': return push_int(m, 4);
@@ -222,10 +228,18 @@ static int step(machine *m, uint8_t op) {
   case 'r': return number(m, 4, &k) ? put_memo(m, k) : bad(m, "a memo cut short");
   case 'h': return number(m, 1, &k) ? get_memo(m, k) : bad(m, "a memo cut short");
   case 'j': return number(m, 4, &k) ? get_memo(m, k) : bad(m, "a memo cut short");
-  case 't': case 'u': case 'e': return marked_step(m, op);
-  case 'a': case 'R': case 0x81: case 'b': case 0x86: return plain_step(m, op, 2);
-  case 's': case 0x87: return plain_step(m, op, 3);
-  case 'Q': case 0x85: return plain_step(m, op, 1);
+  case 't':
+  case 'u':
+  case 'e': return marked_step(m, op);
+  case 'a':
+  case 'R':
+  case 0x81:
+  case 'b':
+  case 0x86: return plain_step(m, op, 2);
+  case 's':
+  case 0x87: return plain_step(m, op, 3);
+  case 'Q':
+  case 0x85: return plain_step(m, op, 1);
   default: return fl_fail(m->err, FL_EINPUT, "a step 0x%02x that tensors do not need", op);
   }
 }

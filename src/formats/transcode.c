@@ -53,8 +53,10 @@ static int plan_tensor(job *j, const fl_tensor_info *t, fl_tensor_info *to) {
     j->report.ragged++;
   } else if (fl_dtype_get(t->ggml_type) == NULL) {
     char why[160];
-    snprintf(why, sizeof why, "has the type %s, which cannot be converted; begin with a file of a "
-             "usual type", fl_dtype_any_name(t->ggml_type));
+    snprintf(why, sizeof why,
+             "has the type %s, which cannot be converted; begin with a file of a "
+             "usual type",
+             fl_dtype_any_name(t->ggml_type));
     return refuse(j, t, why);
   } else {
     size_t n = 0;
@@ -172,8 +174,7 @@ static int check_back(const job *j, const fl_gguf_pairs *pairs, const char *path
     same = n <= pairs->bytes.len - at && memcmp(raw, pairs->bytes.data + at, n) == 0;
     at += n;
   }
-  if (!same)
-    rc = fl_fail(j->err, FL_EFAIL, "%s: reads back differently; check the disk", j->out);
+  if (!same) rc = fl_fail(j->err, FL_EFAIL, "%s: reads back differently; check the disk", j->out);
   for (size_t i = 0; rc == FL_OK && i < fl_gguf_n_tensors(j->g); i++) {
     const fl_tensor_info *t = fl_gguf_tensor_at(back, i);
     rc = same_shape(t, &j->tensors[i]) ? pass_tensor(j, i, NULL, t)

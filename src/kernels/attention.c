@@ -16,9 +16,7 @@
 
 #define PAGE ((size_t)FL_KV_ROWS)
 
-static size_t least(size_t a, size_t b) {
-  return a < b ? a : b;
-}
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Floats of scratch of one thread, in whole cache lines. */
 static size_t rank_floats(const fl_attn *a) {
@@ -44,7 +42,7 @@ static size_t take_next(walk *w) {
 }
 
 static walk walk_start(atomic_size_t *next, unsigned rank) {
-  walk w = {.next = next, .rank = rank};
+  walk w = { .next = next, .rank = rank };
   w.mine = take_next(&w);
   return w;
 }
@@ -87,12 +85,19 @@ static void run_tile(const forward *f, const fl_attn_span *s, size_t kv, size_t 
   const fl_attn *a = f->a;
   size_t hd = a->head_dim, head = kv * (a->n_heads / a->kv_heads) + h0, row = s->q_first + i0;
   size_t kv_bytes = kv * PAGE * hd * (a->kv_f16 ? sizeof(uint16_t) : sizeof(float));
-  fl_attn_tile t = {.a = a, .pages = s->pages, .n_q = n_q, .n_h = n_h, .ldq = f->ldq,
-                    .ldo = f->ldo, .k_at = a->k_offset + kv_bytes, .v_at = a->v_offset + kv_bytes,
-                    .pos0 = s->n_rows - s->n_q + i0, .q = f->q + row * f->ldq + head * hd,
-                    .out = f->out + row * f->ldo + head * hd,
-                    .stat = f->stat ? f->stat + row * a->n_heads + head : NULL,
-                    .scratch = f->scratch + rank * rank_floats(a)};
+  fl_attn_tile t = { .a = a,
+                     .pages = s->pages,
+                     .n_q = n_q,
+                     .n_h = n_h,
+                     .ldq = f->ldq,
+                     .ldo = f->ldo,
+                     .k_at = a->k_offset + kv_bytes,
+                     .v_at = a->v_offset + kv_bytes,
+                     .pos0 = s->n_rows - s->n_q + i0,
+                     .q = f->q + row * f->ldq + head * hd,
+                     .out = f->out + row * f->ldo + head * hd,
+                     .stat = f->stat ? f->stat + row * a->n_heads + head : NULL,
+                     .scratch = f->scratch + rank * rank_floats(a) };
   f->k->attention->tile(&t);
 }
 
@@ -120,8 +125,16 @@ static void forward_rank(void *ctx, unsigned rank, unsigned n_ranks) {
 void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl_attn_span *spans,
                   size_t n_spans, float *out, size_t ldo, const float *q, size_t ldq, float *stat,
                   void *scratch) {
-  forward f = {.k = k, .a = a, .spans = spans, .n_spans = n_spans, .out = out, .stat = stat,
-               .scratch = scratch, .q = q, .ldo = ldo, .ldq = ldq};
+  forward f = { .k = k,
+                .a = a,
+                .spans = spans,
+                .n_spans = n_spans,
+                .out = out,
+                .stat = stat,
+                .scratch = scratch,
+                .q = q,
+                .ldo = ldo,
+                .ldq = ldq };
   choose_tile(&f, fl_team_size(team));
   fl_team_run(team, forward_rank, &f);
 }
@@ -146,16 +159,31 @@ static fl_attn_piece whole_unit(const backward *b, size_t s, size_t kv, unsigned
   const fl_attn_span *sp = &b->spans[s];
   size_t hd = a->head_dim, group = a->n_heads / a->kv_heads, at = kv * group * hd;
   size_t kv_bytes = kv * PAGE * hd * sizeof(float), row = sp->q_first;
-  return (fl_attn_piece){
-      .a = a, .pages = sp->pages, .k_at = a->k_offset + kv_bytes, .v_at = a->v_offset + kv_bytes,
-      .n_rows = sp->n_rows, .pos0 = sp->n_rows - sp->n_q, .n_q = sp->n_q, .n_h = group,
-      .row1 = sp->n_q * group, .page1 = (sp->n_rows + PAGE - 1) / PAGE, .want_dq = true,
-      .want_dkv = true, .q = b->q + row * b->ldq + at, .out = b->out + row * b->ldo + at,
-      .dout = b->dout + row * b->lddo + at, .dq = b->dq + row * b->lddq + at, .ldq = b->ldq,
-      .ldo = b->ldo, .lddo = b->lddo, .lddq = b->lddq,
-      .stat = b->stat + row * a->n_heads + kv * group,
-      .dk = b->grads[s].dk + kv * hd, .dv = b->grads[s].dv + kv * hd,
-      .dkv_from = b->grads[s].dkv_from, .scratch = b->scratch + rank * rank_floats(a)};
+  return (fl_attn_piece){ .a = a,
+                          .pages = sp->pages,
+                          .k_at = a->k_offset + kv_bytes,
+                          .v_at = a->v_offset + kv_bytes,
+                          .n_rows = sp->n_rows,
+                          .pos0 = sp->n_rows - sp->n_q,
+                          .n_q = sp->n_q,
+                          .n_h = group,
+                          .row1 = sp->n_q * group,
+                          .page1 = (sp->n_rows + PAGE - 1) / PAGE,
+                          .want_dq = true,
+                          .want_dkv = true,
+                          .q = b->q + row * b->ldq + at,
+                          .out = b->out + row * b->ldo + at,
+                          .dout = b->dout + row * b->lddo + at,
+                          .dq = b->dq + row * b->lddq + at,
+                          .ldq = b->ldq,
+                          .ldo = b->ldo,
+                          .lddo = b->lddo,
+                          .lddq = b->lddq,
+                          .stat = b->stat + row * a->n_heads + kv * group,
+                          .dk = b->grads[s].dk + kv * hd,
+                          .dv = b->grads[s].dv + kv * hd,
+                          .dkv_from = b->grads[s].dkv_from,
+                          .scratch = b->scratch + rank * rank_floats(a) };
 }
 
 static void offer(const backward *b, const fl_attn_piece *p, walk *w) {
@@ -195,9 +223,21 @@ void fl_attention_bwd(const fl_kernels *k, fl_team *team, const fl_attn *a,
                       const fl_attn_span *spans, const fl_attn_grad_span *grads, size_t n_spans,
                       float *dq, size_t lddq, const float *dout, size_t lddo, const float *out,
                       size_t ldo, const float *q, size_t ldq, const float *stat, void *scratch) {
-  backward b = {.k = k, .a = a, .spans = spans, .grads = grads, .n_spans = n_spans, .dq = dq,
-                .scratch = scratch, .q = q, .out = out, .dout = dout, .stat = stat, .ldq = ldq,
-                .ldo = ldo, .lddo = lddo, .lddq = lddq};
+  backward b = { .k = k,
+                 .a = a,
+                 .spans = spans,
+                 .grads = grads,
+                 .n_spans = n_spans,
+                 .dq = dq,
+                 .scratch = scratch,
+                 .q = q,
+                 .out = out,
+                 .dout = dout,
+                 .stat = stat,
+                 .ldq = ldq,
+                 .ldo = ldo,
+                 .lddo = lddo,
+                 .lddq = lddq };
   b.parted = n_spans * a->kv_heads < fl_team_size(team);
   fl_team_run(team, backward_rank, &b);
 }

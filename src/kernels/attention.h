@@ -43,8 +43,8 @@ typedef struct fl_attn {
                                          is at + h * FL_KV_ROWS * head_dim * sizeof(element) */
   bool kv_f16;
   float scale;
-  float softcap;   /* 0: none */
-  size_t window;   /* 0: none */
+  float softcap; /* 0: none */
+  size_t window; /* 0: none */
 } fl_attn;
 
 /* Bytes of scratch for the calls below with this team (any span lengths). */
@@ -70,8 +70,8 @@ void fl_attention(const fl_kernels *k, fl_team *team, const fl_attn *a, const fl
  * the threads, dk and dv of single pages and dq of blocks of rows, at 7 products for 5. The chains
  * are the same, so results do not depend on threads or on which other spans are in the call. */
 typedef struct fl_attn_grad_span {
-  float *dk, *dv;      /* [n_rows - dkv_from, kv_heads, head_dim] */
-  size_t dkv_from;     /* 0: gradients of all rows */
+  float *dk, *dv;  /* [n_rows - dkv_from, kv_heads, head_dim] */
+  size_t dkv_from; /* 0: gradients of all rows */
 } fl_attn_grad_span;
 
 void fl_attention_bwd(const fl_kernels *k, fl_team *team, const fl_attn *a,

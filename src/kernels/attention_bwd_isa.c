@@ -21,13 +21,13 @@
 typedef struct work {
   const fl_attn_piece *t;
   size_t head_dim, window; /* window: at most n_rows, no bound is that */
-  float *kt;      /* [PAGE, head_dim] */
-  float *vt;      /* [head_dim, PAGE] */
-  float *dk, *dv; /* [PAGE, head_dim] */
-  bool whole;     /* all rows of the piece are packed, not just a block's */
-  float *q, *dout; /* [PACKED, head_dim]: packed rows */
-  float *delta;   /* [PACKED]: their D */
-  float *p, *ds;  /* [ROWS, PAGE] */
+  float *kt;               /* [PAGE, head_dim] */
+  float *vt;               /* [head_dim, PAGE] */
+  float *dk, *dv;          /* [PAGE, head_dim] */
+  bool whole;              /* all rows of the piece are packed, not just a block's */
+  float *q, *dout;         /* [PACKED, head_dim]: packed rows */
+  float *delta;            /* [PACKED]: their D */
+  float *p, *ds;           /* [ROWS, PAGE] */
 } work;
 
 /* A block of packed rows. */
@@ -39,7 +39,7 @@ typedef struct packed {
 static void start(work *w, const fl_attn_piece *t) {
   size_t hd = t->a->head_dim, window = t->a->window;
   float *p = t->scratch;
-  *w = (work){.t = t, .head_dim = hd, .kt = p};
+  *w = (work){ .t = t, .head_dim = hd, .kt = p };
   w->window = window && window < t->n_rows ? window : t->n_rows;
   w->vt = p += PAGE * hd;
   w->dk = p += PAGE * hd;
@@ -78,8 +78,11 @@ static void pack(const work *w, size_t r, size_t n, size_t to) {
 static packed rows_at(const work *w, size_t r, size_t n) {
   const size_t at = w->whole ? r - w->t->row0 : 0;
   if (!w->whole) pack(w, r, n, 0);
-  return (packed){.r = r, .n = n, .q = w->q + at * w->head_dim, .dout = w->dout + at * w->head_dim,
-                .delta = w->delta + at};
+  return (packed){ .r = r,
+                   .n = n,
+                   .q = w->q + at * w->head_dim,
+                   .dout = w->dout + at * w->head_dim,
+                   .delta = w->delta + at };
 }
 
 /* c[n, lanes] (=, or += unless fresh) a[n, depth] . B[depth, lanes], all of them packed; a_row and
@@ -87,7 +90,7 @@ static packed rows_at(const work *w, size_t r, size_t n) {
 static void product(float *c, const float *a, size_t a_row, size_t a_step, const float *b, size_t n,
                     size_t depth, size_t lanes, bool fresh) {
   size_t step = tile_step(n);
-  tile x = {.fresh = fresh, .a_step = a_step, .k1 = depth, .b = b, .ldb = lanes, .lanes = lanes};
+  tile x = { .fresh = fresh, .a_step = a_step, .k1 = depth, .b = b, .ldb = lanes, .lanes = lanes };
   for (size_t r = 0; r < n; r += step) {
     x.rows = n - r < step ? n - r : step;
     for (size_t j = 0; j < x.rows; j++) {
@@ -136,7 +139,7 @@ static void block_grad(const work *w, const packed *b, size_t base, const float 
 static void add_dq(const work *w, size_t r, size_t n) {
   const fl_attn_piece *t = w->t;
   size_t step = tile_step(n), hd = w->head_dim;
-  tile x = {.a_step = 1, .k1 = PAGE, .b = w->kt, .ldb = hd, .lanes = hd};
+  tile x = { .a_step = 1, .k1 = PAGE, .b = w->kt, .ldb = hd, .lanes = hd };
   for (size_t j0 = 0; j0 < n; j0 += step) {
     x.rows = n - j0 < step ? n - j0 : step;
     for (size_t j = 0; j < x.rows; j++) {
@@ -206,4 +209,4 @@ static void run_piece(const fl_attn_piece *t) {
 }
 
 extern const struct fl_attention_bwd_ops FL_ISA_TABLE(fl_attention_bwd_ops);
-const struct fl_attention_bwd_ops FL_ISA_TABLE(fl_attention_bwd_ops) = {.piece = run_piece};
+const struct fl_attention_bwd_ops FL_ISA_TABLE(fl_attention_bwd_ops) = { .piece = run_piece };

@@ -12,26 +12,26 @@
 #include "kernels/attention.h"
 
 enum {
-  FL_ATTN_BWD_ROWS = 48,    /* rows that are worked on at a time */
-  FL_ATTN_BWD_PACKED = 960  /* up to so many rows of a piece are packed once for all its pages */
+  FL_ATTN_BWD_ROWS = 48,   /* rows that are worked on at a time */
+  FL_ATTN_BWD_PACKED = 960 /* up to so many rows of a piece are packed once for all its pages */
 };
 
 typedef struct fl_attn_piece {
   const fl_attn *a;
   const void *const *pages;
-  size_t k_at, v_at;        /* bytes from a page's base to this kv head's K and V */
-  size_t n_rows, pos0;      /* key rows; absolute position of query 0 */
-  size_t n_q, n_h;          /* queries; heads of the group */
-  size_t row0, row1;        /* rows taken, of n_q * n_h */
-  size_t page0, page1;      /* pages taken */
+  size_t k_at, v_at;   /* bytes from a page's base to this kv head's K and V */
+  size_t n_rows, pos0; /* key rows; absolute position of query 0 */
+  size_t n_q, n_h;     /* queries; heads of the group */
+  size_t row0, row1;   /* rows taken, of n_q * n_h */
+  size_t page0, page1; /* pages taken */
   bool want_dq, want_dkv;
   const float *q, *out, *dout; /* of query 0, first head of the group: + i * ld + h * head_dim */
   float *dq;                   /* likewise; rows taken are overwritten */
   size_t ldq, ldo, lddo, lddq;
-  const float *stat;        /* likewise: + i * n_heads + h */
-  float *dk, *dv;           /* of key row dkv_from: + j * kv_heads * head_dim */
+  const float *stat; /* likewise: + i * n_heads + h */
+  float *dk, *dv;    /* of key row dkv_from: + j * kv_heads * head_dim */
   size_t dkv_from;
-  float *scratch;           /* fl_attn_piece_floats() */
+  float *scratch; /* fl_attn_piece_floats() */
 } fl_attn_piece;
 
 static inline size_t fl_attn_piece_floats(size_t head_dim) {

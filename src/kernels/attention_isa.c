@@ -21,11 +21,11 @@
 typedef struct work {
   const fl_attn_tile *t;
   size_t head_dim;
-  size_t window; /* at most the position after the last query's: no bound is that */
-  float *s; /* [rows, PAGE]: scores, then p */
-  float *o; /* [rows, head_dim] */
+  size_t window;    /* at most the position after the last query's: no bound is that */
+  float *s;         /* [rows, PAGE]: scores, then p */
+  float *o;         /* [rows, head_dim] */
   float *m, *l, *c; /* [rows]: maximum, sum, factor of the page for o and l */
-  float *wide; /* [PAGE * head_dim]: a page widened from f16 */
+  float *wide;      /* [PAGE * head_dim]: a page widened from f16 */
 } work;
 
 /* What query i sees of the page whose first row is `base`: rows [lo, hi) of it. */
@@ -49,12 +49,9 @@ typedef struct block {
 static void multiply(tile *x, block *b) {
   x->b = b->at;
   x->ahead = b->ahead;
-  if (b->f16)
-    tile_mul_f16(x);
-  else if (b->ahead)
-    tile_mul_ahead(x);
-  else
-    tile_mul(x);
+  if (b->f16) tile_mul_f16(x);
+  else if (b->ahead) tile_mul_ahead(x);
+  else tile_mul(x);
   if (!b->f16) b->ahead = NULL;
 }
 
@@ -62,7 +59,7 @@ static void multiply(tile *x, block *b) {
 static void scores(const work *w, size_t r0, size_t r1, block *key) {
   const fl_attn_tile *t = w->t;
   size_t step = tile_step(r1 - r0);
-  tile x = {.fresh = true, .a_step = 1, .k1 = w->head_dim, .ldb = PAGE, .lanes = PAGE};
+  tile x = { .fresh = true, .a_step = 1, .k1 = w->head_dim, .ldb = PAGE, .lanes = PAGE };
   for (size_t r = r0; r < r1; r += step) {
     x.rows = r1 - r < step ? r1 - r : step;
     for (size_t j = 0; j < x.rows; j++) {
@@ -75,10 +72,9 @@ static void scores(const work *w, size_t r0, size_t r1, block *key) {
 }
 
 /* o[row] = o[row] * c[row] + p[row] . V over keys [lo, hi), rows [r0, r1). */
-static void values(const work *w, size_t r0, size_t r1, size_t lo, size_t hi,
-                   block *val) {
+static void values(const work *w, size_t r0, size_t r1, size_t lo, size_t hi, block *val) {
   size_t step = tile_step(r1 - r0), hd = w->head_dim;
-  tile x = {.a_step = 1, .k0 = lo, .k1 = hi, .ldb = hd, .lanes = hd};
+  tile x = { .a_step = 1, .k0 = lo, .k1 = hi, .ldb = hd, .lanes = hd };
   for (size_t r = r0; r < r1; r += step) {
     x.rows = r1 - r < step ? r1 - r : step;
     for (size_t j = 0; j < x.rows; j++) {
@@ -134,13 +130,13 @@ static void softmax(const work *w, size_t r0, size_t r1, size_t base) {
 
 /* f16 is widened in registers for few rows, into scratch for many. */
 static block use_block(const work *w, const char *at, const char *next, size_t rows) {
-  if (!w->t->a->kv_f16 || rows <= RMAX) return (block){at, w->t->a->kv_f16, next};
+  if (!w->t->a->kv_f16 || rows <= RMAX) return (block){ at, w->t->a->kv_f16, next };
   for (size_t i = 0; i < PAGE * w->head_dim; i += PAGE) {
     tile_ahead(next, i / PAGE, true);
     for (size_t v = 0; v < PAGE; v += VF)
       vf_store(w->wide + i + v, vf_load_f16((const uint16_t *)(const void *)at + i + v));
   }
-  return (block){w->wide, false, NULL};
+  return (block){ w->wide, false, NULL };
 }
 
 /* One page for the rows of queries [i0, i1), which see some of it; `next` is the page after. */
@@ -169,7 +165,7 @@ static void start(work *w, const fl_attn_tile *t) {
   size_t rows = t->n_q * t->n_h, hd = t->a->head_dim;
   float *p = t->scratch;
   size_t end = t->pos0 + t->n_q, window = t->a->window;
-  *w = (work){.t = t, .head_dim = hd, .s = p};
+  *w = (work){ .t = t, .head_dim = hd, .s = p };
   w->window = window && window < end ? window : end;
   w->wide = p += rows * PAGE;
   w->o = p += hd * PAGE;
@@ -208,4 +204,4 @@ static void run_tile(const fl_attn_tile *t) {
 }
 
 extern const struct fl_attention_ops FL_ISA_TABLE(fl_attention_ops);
-const struct fl_attention_ops FL_ISA_TABLE(fl_attention_ops) = {.tile = run_tile};
+const struct fl_attention_ops FL_ISA_TABLE(fl_attention_ops) = { .tile = run_tile };

@@ -14,14 +14,14 @@ enum { FL_ATTN_ROWS = 48 /* most rows of a tile, unless one query's group has mo
 typedef struct fl_attn_tile {
   const fl_attn *a;
   const void *const *pages;
-  size_t k_at, v_at;   /* bytes from a page's base to this kv head's K and V */
-  size_t n_q, n_h;     /* n_q * n_h <= FL_ATTN_ROWS */
-  size_t pos0;         /* absolute position of the first query */
-  const float *q;      /* of query 0, head 0 of the tile: + i * ldq + h * head_dim */
-  float *out;          /* likewise, ldo */
-  float *stat;         /* likewise, + i * n_heads + h; may be NULL */
+  size_t k_at, v_at; /* bytes from a page's base to this kv head's K and V */
+  size_t n_q, n_h;   /* n_q * n_h <= FL_ATTN_ROWS */
+  size_t pos0;       /* absolute position of the first query */
+  const float *q;    /* of query 0, head 0 of the tile: + i * ldq + h * head_dim */
+  float *out;        /* likewise, ldo */
+  float *stat;       /* likewise, + i * n_heads + h; may be NULL */
   size_t ldq, ldo;
-  float *scratch;      /* fl_attn_tile_floats() */
+  float *scratch; /* fl_attn_tile_floats() */
 } fl_attn_tile;
 
 static inline size_t fl_attn_tile_floats(size_t head_dim) {

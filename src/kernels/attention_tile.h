@@ -18,30 +18,32 @@
 enum {
   NV = FL_KV_ROWS / VF,
   /* 32 registers on AVX-512 and Arm, 16 elsewhere. */
-  RMAX = VF == 16 ? 6 : VF == 8 || FL_SIMD_FMA ? 3 : 1,
+  RMAX = VF == 16                 ? 6
+         : VF == 8 || FL_SIMD_FMA ? 3
+                                  : 1,
   ROWS_CAP = 6
 };
 
 /* Keeps a load of B in its register; gcc would load it again for every row. */
 #if defined FL_SIMD_AVX512 || defined FL_SIMD_AVX2
-#define TILE_PIN(y, rows) \
+#define TILE_PIN(y, rows)                                                                          \
   if (rows > 1) __asm__("" : "+v"(y))
 #else
 #define TILE_PIN(y, rows) (void)0
 #endif
 
 typedef struct tile {
-  size_t rows;           /* 1..RMAX */
-  float *c[ROWS_CAP];        /* a row's lanes */
-  float keep[ROWS_CAP];      /* read when !fresh */
-  bool fresh;            /* start from 0: c is only written */
-  const float *a[ROWS_CAP];  /* a row's coefficient of k = 0 */
-  size_t a_step;         /* from one k to the next */
+  size_t rows;              /* 1..RMAX */
+  float *c[ROWS_CAP];       /* a row's lanes */
+  float keep[ROWS_CAP];     /* read when !fresh */
+  bool fresh;               /* start from 0: c is only written */
+  const float *a[ROWS_CAP]; /* a row's coefficient of k = 0 */
+  size_t a_step;            /* from one k to the next */
   size_t k0, k1;
-  const void *b;         /* B[0][0], f32 or f16 */
-  size_t ldb;            /* elements from one k to the next */
-  size_t lanes;          /* a multiple of 8 */
-  const char *ahead;     /* memory wanted next, as large as B */
+  const void *b;     /* B[0][0], f32 or f16 */
+  size_t ldb;        /* elements from one k to the next */
+  size_t lanes;      /* a multiple of 8 */
+  const char *ahead; /* memory wanted next, as large as B */
 } tile;
 
 FL_VEC vf b_load(const void *b, bool f16, size_t i) {
@@ -92,7 +94,7 @@ FL_VEC void tile_rest(const tile *t, size_t first, size_t m, size_t r, bool f16)
   vf acc = t->fresh ? vf_zero() : vm_load(t->c[r] + first, m) * t->keep[r];
   for (size_t k = t->k0; k < t->k1; k++) {
     size_t at = k * t->ldb + first;
-    uint16_t h[VF] = {0};
+    uint16_t h[VF] = { 0 };
     if (f16) memcpy(h, (const uint16_t *)t->b + at, m * sizeof *h);
     vf y = f16 ? vf_load_f16(h) : vm_load((const float *)t->b + at, m);
     acc = vf_fma(vf_set1(t->a[r][k * t->a_step]), y, acc);

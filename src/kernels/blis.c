@@ -59,8 +59,7 @@ void fl_ukr_tile(const fl_ukr *u, size_t k, const float *x, const float *w, floa
   bli_auxinfo_set_next_ab(a, b, &aux);
   if (u->transposed)
     fn((dim_t)u->nr, (dim_t)u->mr, (dim_t)k, &one, a, b, &beta, y, 1, (inc_t)ldy, &aux, cntx);
-  else
-    fn((dim_t)u->mr, (dim_t)u->nr, (dim_t)k, &one, a, b, &beta, y, (inc_t)ldy, 1, &aux, cntx);
+  else fn((dim_t)u->mr, (dim_t)u->nr, (dim_t)k, &one, a, b, &beta, y, (inc_t)ldy, 1, &aux, cntx);
 }
 
 void fl_peak_sgemm(unsigned n_threads, float *y, const float *x, const float *w, size_t m, size_t n,

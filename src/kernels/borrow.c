@@ -25,8 +25,13 @@ int fl_panels_borrow(fl_panels **out, const fl_kernels *kern, fl_dtype type,
                    total, n_in);
   fl_panels *w = fl_calloc(1, sizeof *w);
   if (!w) return fl_fail(err, FL_ENOMEM, "out of memory");
-  *w = (fl_panels){ .kern = kern, .form = form, .n_out = total, .n_in = n_in, .nr = nr,
-                    .n_panels = padded / nr, .row_bytes = row_bytes };
+  *w = (fl_panels){ .kern = kern,
+                    .form = form,
+                    .n_out = total,
+                    .n_in = n_in,
+                    .nr = nr,
+                    .n_panels = padded / nr,
+                    .row_bytes = row_bytes };
   for (size_t i = 0; i < n_parts; i++) w->rows[i] = data[i];
   w->n_first = n_out[0];
   *out = w;

@@ -131,8 +131,7 @@ FL_VEC void transpose_block(size_t rows, float *out, size_t ldo, const float *in
 FL_VEC void transpose_rows(size_t rows, float *out, size_t ldo, const float *in, size_t ldi,
                            size_t n_cols) {
   const size_t whole = n_cols / T * T;
-  for (size_t c = 0; c < whole; c += T)
-    transpose_block(rows, out + c * ldo, ldo, in + c, ldi);
+  for (size_t c = 0; c < whole; c += T) transpose_block(rows, out + c * ldo, ldo, in + c, ldi);
   for (size_t r = 0; r < rows && whole < n_cols; r++)
     for (size_t c = whole; c < n_cols; c++) out[c * ldo + r] = in[r * ldi + c];
 }
@@ -162,7 +161,7 @@ typedef struct block {
   size_t ldx;
   float *y; /* [R][P * nr], stride ldy */
   size_t ldy;
-  bool add; /* y += instead of = */
+  bool add;             /* y += instead of = */
   const uint8_t *ahead; /* what to ask memory for meanwhile, of every panel... */
   size_t ahead_step;    /* ...so many bytes on with every input */
   size_t ahead_stride;  /* from panel to panel */
@@ -322,10 +321,10 @@ static bool takes_copy(const fl_panels *w, size_t m) {
 /* What the panels of one call have in common. */
 typedef struct plan {
   const fl_few *f;
-  block b;          /* all but the panels, the rows and the inputs */
-  bool copy;        /* the rows read a widened copy of each block, in buf */
+  block b;   /* all but the panels, the rows and the inputs */
+  bool copy; /* the rows read a widened copy of each block, in buf */
   float *buf;
-  size_t kc_bytes;  /* of FL_KC inputs of a packed panel */
+  size_t kc_bytes; /* of FL_KC inputs of a packed panel */
   size_t in_flight;
 } plan;
 
@@ -333,9 +332,12 @@ static plan plan_of(const fl_few *f, float *buf) {
   const fl_panels *w = f->w;
   const bool copy = takes_copy(w, f->m);
   const fl_panel_form *form = copy ? fl_panel_form_of(FL_F32) : w->form;
-  plan p = { .f = f, .copy = copy, .buf = buf,
-             .kc_bytes = FL_KC / w->form->block * w->form->bytes * w->nr };
-  p.b = (block){ .form = form, .G = w->nr / VF, .ldx = f->ldx,
+  plan p = {
+    .f = f, .copy = copy, .buf = buf, .kc_bytes = FL_KC / w->form->block * w->form->bytes * w->nr
+  };
+  p.b = (block){ .form = form,
+                 .G = w->nr / VF,
+                 .ldx = f->ldx,
                  .stride = copy ? FL_KC * w->nr * sizeof *buf : w->panel_bytes };
   const size_t most = rows_at_once(p.b.G), passes = (f->m + most - 1) / most;
   if (w->data) {
@@ -404,14 +406,19 @@ static void few(const fl_few *f, size_t p0, size_t p1, float *buf) {
 }
 
 /* What a lone row has in flight: whole groups for two and three rows as well. */
-static size_t few_grain(size_t m) {
-  return m > SIDE_BY_SIDE ? 1 : CHAINS_WANTED / (NARROW / VF);
-}
+static size_t few_grain(size_t m) { return m > SIDE_BY_SIDE ? 1 : CHAINS_WANTED / (NARROW / VF); }
 
 static void few_widened(size_t m, size_t k, const float *x, size_t ldx, const float *b, size_t nr,
                         float *c, size_t ldc, bool add) {
-  block one = { .form = fl_panel_form_of(FL_F32), .P = 1, .G = nr / VF, .panel = (const uint8_t *)b,
-                .k1 = k, .ldx = ldx, .ldy = ldc, .add = add, .ahead = (const uint8_t *)b };
+  block one = { .form = fl_panel_form_of(FL_F32),
+                .P = 1,
+                .G = nr / VF,
+                .panel = (const uint8_t *)b,
+                .k1 = k,
+                .ldx = ldx,
+                .ldy = ldc,
+                .add = add,
+                .ahead = (const uint8_t *)b };
   for (size_t r = 0; r < m; r += one.R) {
     one.R = pass_rows(m - r, one.G);
     one.x = x + r * ldx;

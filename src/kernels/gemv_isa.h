@@ -7,8 +7,8 @@
 #include "kernels/panel.h"
 
 enum {
-  FL_FEW_ROWS = 128,      /* the most rows of a call of `few` */
-  FL_FEW_LANES = 8 * 16,  /* outputs in flight at most */
+  FL_FEW_ROWS = 128,     /* the most rows of a call of `few` */
+  FL_FEW_LANES = 8 * 16, /* outputs in flight at most */
   FL_FEW_BUF = FL_KC * FL_FEW_LANES
 };
 

@@ -17,16 +17,20 @@
 
 #include "kernels/table.h"
 
-#define LEVEL(level)                                                                      \
-  { .isa = #level, .gemv = &fl_gemv_ops_##level, .pointwise = &fl_pointwise_ops_##level,  \
-    .borrow = &fl_borrow_ops_##level, .attention = &fl_attention_ops_##level,             \
-    .attention_bwd = &fl_attention_bwd_ops_##level, .loss = &fl_loss_ops_##level }
+#define LEVEL(level)                                                                               \
+  {                                                                                                \
+    .isa = #level, .gemv = &fl_gemv_ops_##level, .pointwise = &fl_pointwise_ops_##level,           \
+    .borrow = &fl_borrow_ops_##level, .attention = &fl_attention_ops_##level,                      \
+    .attention_bwd = &fl_attention_bwd_ops_##level, .loss = &fl_loss_ops_##level                   \
+  }
 
 /* Ascending. */
 static struct fl_kernels levels[] = {
   LEVEL(ref),
 #if defined __x86_64__
-  LEVEL(v2), LEVEL(v3), LEVEL(v4),
+  LEVEL(v2),
+  LEVEL(v3),
+  LEVEL(v4),
 #elif defined __aarch64__
   LEVEL(neon),
 #endif

@@ -21,14 +21,14 @@
 #include "kernels/team.h"
 
 enum {
-  FL_KC = 256,      /* k-block of every matrix product; part of the numerics, seldom changed */
-  FL_KV_ROWS = 32   /* key rows of an attention block; likewise */
+  FL_KC = 256,    /* k-block of every matrix product; part of the numerics, seldom changed */
+  FL_KV_ROWS = 32 /* key rows of an attention block; likewise */
 };
 
 typedef struct fl_kernels fl_kernels;
 
 const fl_kernels *fl_kernels_select(void);
-const char *fl_kernels_name(const fl_kernels *k);      /* "v3+blis:zen3 6x16" or so */
-const char *fl_kernels_isa(const fl_kernels *k);       /* "v3" */
+const char *fl_kernels_name(const fl_kernels *k); /* "v3+blis:zen3 6x16" or so */
+const char *fl_kernels_isa(const fl_kernels *k);  /* "v3" */
 
 #endif

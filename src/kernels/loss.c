@@ -12,9 +12,7 @@
 #include "kernels/table.h"
 
 /* True if entry (x, i) ranks below (y, j): smaller, or equal with the higher id. */
-static bool below(float x, int32_t i, float y, int32_t j) {
-  return x < y || (x == y && i > j);
-}
+static bool below(float x, int32_t i, float y, int32_t j) { return x < y || (x == y && i > j); }
 
 /* Places (x, i) in the heap of n whose root is empty: the worst entry comes to the root. */
 static void sift(float *val, int32_t *id, size_t n, float x, int32_t i) {

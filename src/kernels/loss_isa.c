@@ -23,4 +23,4 @@ static size_t next_above(const float *x, size_t from, size_t n, float bar) {
 }
 
 extern const struct fl_loss_ops FL_ISA_TABLE(fl_loss_ops);
-const struct fl_loss_ops FL_ISA_TABLE(fl_loss_ops) = {.next_above = next_above};
+const struct fl_loss_ops FL_ISA_TABLE(fl_loss_ops) = { .next_above = next_above };

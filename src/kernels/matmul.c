@@ -26,13 +26,17 @@ static void ahead_panel(const fl_nest *nest, size_t unit, size_t k0, size_t shar
 }
 
 static fl_nest forward_nest(const fl_panels *w) {
-  return (fl_nest){ .w = w, .k_total = w->n_in, .fill = fill_panel, .ahead = ahead_panel,
-                    .unit_tiles = 1, .along_k = true };
+  return (fl_nest){ .w = w,
+                    .k_total = w->n_in,
+                    .fill = fill_panel,
+                    .ahead = ahead_panel,
+                    .unit_tiles = 1,
+                    .along_k = true };
 }
 
 enum {
-  FEW_MOST = 32,  /* panels that a thread takes at a time */
-  FEW_LIMIT = 32  /* rows up to which the route of few rows is the faster one everywhere */
+  FEW_MOST = 32, /* panels that a thread takes at a time */
+  FEW_LIMIT = 32 /* rows up to which the route of few rows is the faster one everywhere */
 };
 
 typedef struct few_job {
@@ -62,8 +66,9 @@ static size_t few_rows(size_t m) {
 static void few_run(const fl_few *all, fl_team *team, void *scratch) {
   const size_t rows = few_rows(all->m), nr = all->w->nr;
   for (size_t r = 0; r < all->m; r += rows) {
-    few_job job = { .f = *all, .p0 = all->out0 / nr, .p1 = (all->out0 + all->n + nr - 1) / nr,
-                    .buf = scratch };
+    few_job job = {
+      .f = *all, .p0 = all->out0 / nr, .p1 = (all->out0 + all->n + nr - 1) / nr, .buf = scratch
+    };
     job.f.x += r * all->ldx;
     job.f.y += r * all->ldy;
     job.f.m = all->m - r < rows ? all->m - r : rows;
@@ -77,8 +82,9 @@ void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, con
   fl_nest_count(w, team, m, n);
   team = fl_team_for(team, m, n, w->n_in);
   if (w->kern->few_for_all || (m <= FEW_LIMIT && w->kern->few_rows_exact)) {
-    const fl_few few = { .w = w, .x = x, .ldx = ldx, .m = m, .y = y, .ldy = ldy, .out0 = out0,
-                         .n = n };
+    const fl_few few = {
+      .w = w, .x = x, .ldx = ldx, .m = m, .y = y, .ldy = ldy, .out0 = out0, .n = n
+    };
     few_run(&few, team, scratch);
     return;
   }
@@ -149,8 +155,13 @@ static bool probe(const fl_kernels *kern) {
   for (size_t i = 0; i < PROBE_K * nr; i++) data[i] = probe_value(&state);
   bool same = true;
   for (size_t k = PROBE_K; k > FL_KC - 9 && same; k -= 9) {
-    fl_panels w = { .kern = kern, .form = fl_panel_form_of(FL_F32), .n_out = nr, .n_in = k,
-                    .nr = nr, .n_panels = 1, .panel_bytes = k * nr * sizeof *data,
+    fl_panels w = { .kern = kern,
+                    .form = fl_panel_form_of(FL_F32),
+                    .n_out = nr,
+                    .n_in = k,
+                    .nr = nr,
+                    .n_panels = 1,
+                    .panel_bytes = k * nr * sizeof *data,
                     .data = (uint8_t *)data };
     for (size_t m = 1; m <= PROBE_ROWS && same; m++) same = probe_rows(&w, x, m);
   }

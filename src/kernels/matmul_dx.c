@@ -33,8 +33,8 @@ static const float *fill_turned(const fl_nest *nest, float *out, float *tmp, siz
     const float *from = widened(w, tmp, panel, in0, n_in) + lane;
     for (size_t j = 0; j * nr < n_in; j++) {
       float *tile = out + j * ld * FL_KC + (o - nest->first - k0) * ld;
-      ops->transpose(tile, ld, from + j * nr * nr, nr,
-                     n_in - j * nr < nr ? n_in - j * nr : nr, lanes);
+      ops->transpose(tile, ld, from + j * nr * nr, nr, n_in - j * nr < nr ? n_in - j * nr : nr,
+                     lanes);
     }
     o += lanes;
   }
@@ -58,8 +58,12 @@ static void ahead_turned(const fl_nest *nest, size_t unit, size_t k0, size_t sha
 fl_nest fl_matmul_dx_nest(const fl_panels *w) {
   const size_t inputs = w->form->kind == FL_PANEL_F32 ? 16 : 32;
   size_t tiles = w->nr < inputs ? inputs / w->nr : 1;
-  return (fl_nest){ .w = w, .k_total = w->n_out, .n = w->n_in, .fill = fill_turned,
-                    .ahead = ahead_turned, .unit_tiles = tiles,
+  return (fl_nest){ .w = w,
+                    .k_total = w->n_out,
+                    .n = w->n_in,
+                    .fill = fill_turned,
+                    .ahead = ahead_turned,
+                    .unit_tiles = tiles,
                     .tmp_floats = tiles * w->nr * w->nr };
 }
 

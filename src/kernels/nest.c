@@ -24,10 +24,10 @@
 enum {
   ROWS_CHUNK = 324, /* a step's pass of 320 rows is one chunk: a block of B is made once for it */
   CACHED_FLOATS = ROWS_CHUNK * FL_KC, /* 324 KiB */
-  UNITS_MOST = 8,           /* that a thread takes at a time: C's part of them stays in cache too */
+  UNITS_MOST = 8, /* that a thread takes at a time: C's part of them stays in cache too */
   K_CHUNK = 16 * FL_KC,
-  REST_ROWS = 64,           /* that take the route of few rows in one piece */
-  SMALL_PRODUCT = 1 << 16   /* multiply-adds, some microseconds of work */
+  REST_ROWS = 64,         /* that take the route of few rows in one piece */
+  SMALL_PRODUCT = 1 << 16 /* multiply-adds, some microseconds of work */
 };
 
 /* Sizes that follow from the micro-kernel. */
@@ -115,8 +115,12 @@ typedef struct chunk {
 static chunk chunk_of(const fl_nest *nest, size_t row0, size_t rows, size_t k0) {
   const fl_ukr *u = &nest->w->kern->ukr;
   const size_t left = nest->k_total - k0, rest = rest_of(nest, rows);
-  return (chunk){ .row0 = row0, .rows = rows, .k0 = k0, .len = left < K_CHUNK ? left : K_CHUNK,
-                  .whole = tiles_of(u, rows - rest), .rest = rest };
+  return (chunk){ .row0 = row0,
+                  .rows = rows,
+                  .k0 = k0,
+                  .len = left < K_CHUNK ? left : K_CHUNK,
+                  .whole = tiles_of(u, rows - rest),
+                  .rest = rest };
 }
 
 static size_t tiles_in(const chunk *c) { return c->whole + (c->rest + REST_ROWS - 1) / REST_ROWS; }
@@ -153,9 +157,8 @@ static void pack_rows(const run *r, const chunk *c, unsigned rank, unsigned n_ra
     size_t n_rows = c->rows - row < u->mr ? c->rows - row : u->mr;
     size_t n_k = c->len - k < FL_KC ? c->len - k : FL_KC;
     if (n_rows < u->packmr) memset(to, 0, n_k * u->packmr * sizeof *to);
-    nest->w->kern->gemv->transpose(to, u->packmr,
-                                   nest->a + (c->row0 + row) * nest->lda + c->k0 + k, nest->lda,
-                                   n_rows, n_k);
+    nest->w->kern->gemv->transpose(to, u->packmr, nest->a + (c->row0 + row) * nest->lda + c->k0 + k,
+                                   nest->lda, n_rows, n_k);
   }
 }
 

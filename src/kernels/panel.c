@@ -113,8 +113,14 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
     fl_free(w);
     return fl_fail(err, FL_ENOMEM, "no memory for %zu bytes of packed weights", bytes);
   }
-  *w = (fl_panels){ .kern = kern, .form = form, .n_out = total, .n_in = n_in, .nr = nr,
-                    .n_panels = padded / nr, .panel_bytes = panel_bytes, .data = block };
+  *w = (fl_panels){ .kern = kern,
+                    .form = form,
+                    .n_out = total,
+                    .n_in = n_in,
+                    .nr = nr,
+                    .n_panels = padded / nr,
+                    .panel_bytes = panel_bytes,
+                    .data = block };
   job.w = w;
   fl_team_run(team, pack_panels, &job);
   *out = w;
@@ -140,9 +146,7 @@ float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane) {
   uint16_t half;
   float value;
   switch (f->kind) {
-  case FL_PANEL_F32:
-    memcpy(&value, block + lane * sizeof value, sizeof value);
-    return value;
+  case FL_PANEL_F32: memcpy(&value, block + lane * sizeof value, sizeof value); return value;
   case FL_PANEL_F16:
     memcpy(&half, block + lane * sizeof half, sizeof half);
     return fl_f16_to_f32(half);

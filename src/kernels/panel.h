@@ -22,17 +22,22 @@
 
 /* How the elements are stored; several types share one. */
 typedef enum fl_panel_kind {
-  FL_PANEL_F32, FL_PANEL_F16, FL_PANEL_BF16, FL_PANEL_I8, FL_PANEL_4BIT, FL_PANEL_5BIT,
+  FL_PANEL_F32,
+  FL_PANEL_F16,
+  FL_PANEL_BF16,
+  FL_PANEL_I8,
+  FL_PANEL_4BIT,
+  FL_PANEL_5BIT,
   FL_PANEL_6BIT
 } fl_panel_kind;
 
 typedef struct fl_panel_form {
   fl_dtype type;
   fl_panel_kind kind;
-  size_t block;  /* inputs of a block */
-  size_t head;   /* bytes per lane before the elements */
-  size_t bytes;  /* bytes per lane of a block */
-  size_t run;    /* inputs that share a scale */
+  size_t block; /* inputs of a block */
+  size_t head;  /* bytes per lane before the elements */
+  size_t bytes; /* bytes per lane of a block */
+  size_t run;   /* inputs that share a scale */
 } fl_panel_form;
 
 enum { FL_BORROW_PARTS = 2, FL_BLOCK_MAX = 256 };

@@ -10,8 +10,13 @@
 #include "kernels/panel.h"
 
 enum {
-  TRIES = 5, TILES = 4000, TILES_MOST = 1 << 30,
-  READ_BYTES = 256 << 20, READ_LEAST = 16 << 20, STREAMS = 4, LINE = 64
+  TRIES = 5,
+  TILES = 4000,
+  TILES_MOST = 1 << 30,
+  READ_BYTES = 256 << 20,
+  READ_LEAST = 16 << 20,
+  STREAMS = 4,
+  LINE = 64
 };
 
 static double now_s(void) {
@@ -150,7 +155,7 @@ struct fl_meter {
   tiles tiles;
   uint8_t *data; /* READ_BYTES, read round and round */
   size_t at;
-  double rate;   /* of the last run; 0: none yet */
+  double rate; /* of the last run; 0: none yet */
 };
 
 fl_meter *fl_meter_open(fl_meter_kind kind, fl_team *team) {

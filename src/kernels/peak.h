@@ -21,8 +21,8 @@ double fl_peak_read_panels(fl_team *team, const fl_panels *const *w, size_t n);
  * moments. */
 typedef struct fl_meter fl_meter;
 typedef enum fl_meter_kind {
-  FL_METER_OPS,   /* the micro-kernel as in fl_peak_gflops(); operations */
-  FL_METER_BYTES  /* the read of fl_peak_read(); bytes */
+  FL_METER_OPS,  /* the micro-kernel as in fl_peak_gflops(); operations */
+  FL_METER_BYTES /* the read of fl_peak_read(); bytes */
 } fl_meter_kind;
 
 /* NULL: no memory. The team must outlive the meter. */

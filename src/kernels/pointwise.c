@@ -32,10 +32,8 @@ void fl_rope_table(float *cs, size_t pos0, size_t n, const double *inv_freq, siz
 void fl_rope_row(const fl_kernels *k, float *x, size_t n_heads, size_t head_dim, size_t half,
                  const float *cs, bool interleaved, bool inverse) {
   float sign = inverse ? -1.0f : 1.0f;
-  if (interleaved)
-    k->pointwise->rope_pairs(x, n_heads, head_dim, half, cs, sign);
-  else
-    k->pointwise->rope_halves(x, n_heads, head_dim, half, cs, sign);
+  if (interleaved) k->pointwise->rope_pairs(x, n_heads, head_dim, half, cs, sign);
+  else k->pointwise->rope_halves(x, n_heads, head_dim, half, cs, sign);
 }
 
 void fl_glu(const fl_kernels *k, float *h, const float *g, const float *u, size_t n, fl_act act) {
@@ -50,18 +48,12 @@ void fl_act_bwd(const fl_kernels *k, float *dx, const float *dy, const float *x,
   k->pointwise->act_bwd(dx, dy, x, n, act);
 }
 
-void fl_add(const fl_kernels *k, float *y, const float *x, size_t n) {
-  k->pointwise->add(y, x, n);
-}
-void fl_scale(const fl_kernels *k, float *y, float s, size_t n) {
-  k->pointwise->scale(y, s, n);
-}
+void fl_add(const fl_kernels *k, float *y, const float *x, size_t n) { k->pointwise->add(y, x, n); }
+void fl_scale(const fl_kernels *k, float *y, float s, size_t n) { k->pointwise->scale(y, s, n); }
 void fl_axpy(const fl_kernels *k, float *y, float a, const float *x, size_t n) {
   k->pointwise->axpy(y, a, x, n);
 }
-void fl_mul(const fl_kernels *k, float *y, const float *x, size_t n) {
-  k->pointwise->mul(y, x, n);
-}
+void fl_mul(const fl_kernels *k, float *y, const float *x, size_t n) { k->pointwise->mul(y, x, n); }
 float fl_dot(const fl_kernels *k, const float *a, const float *b, size_t n) {
   return k->pointwise->dot(a, b, n);
 }
@@ -74,9 +66,7 @@ void fl_softcap_bwd(const fl_kernels *k, float *dx, const float *dy, const float
   k->pointwise->softcap_bwd(dx, dy, y, n, cap);
 }
 
-float fl_max(const fl_kernels *k, const float *x, size_t n) {
-  return k->pointwise->max(x, n);
-}
+float fl_max(const fl_kernels *k, const float *x, size_t n) { return k->pointwise->max(x, n); }
 float fl_sum_exp(const fl_kernels *k, const float *x, size_t n, float max) {
   return k->pointwise->sum_exp(x, n, max);
 }

@@ -43,10 +43,10 @@ void fl_glu_bwd(const fl_kernels *k, float *dg, float *du, const float *dh, cons
 void fl_act_bwd(const fl_kernels *k, float *dx, const float *dy, const float *x, size_t n,
                 fl_act act);
 
-void fl_add(const fl_kernels *k, float *y, const float *x, size_t n);            /* y += x */
-void fl_scale(const fl_kernels *k, float *y, float s, size_t n);                 /* y *= s */
+void fl_add(const fl_kernels *k, float *y, const float *x, size_t n);           /* y += x */
+void fl_scale(const fl_kernels *k, float *y, float s, size_t n);                /* y *= s */
 void fl_axpy(const fl_kernels *k, float *y, float a, const float *x, size_t n); /* y += a*x (fma) */
-void fl_mul(const fl_kernels *k, float *y, const float *x, size_t n);            /* y *= x */
+void fl_mul(const fl_kernels *k, float *y, const float *x, size_t n);           /* y *= x */
 /* In one fixed lane order. */
 float fl_dot(const fl_kernels *k, const float *a, const float *b, size_t n);
 /* y = cap * tanh(x / cap); backward dx = dy * (1 - (y/cap)^2). In place allowed. */

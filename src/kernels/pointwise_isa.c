@@ -11,11 +11,11 @@
 #include "kernels/table.h"
 #include "kernels/vmath.h"
 
-#define FOR_LANES(i, m, n) \
+#define FOR_LANES(i, m, n)                                                                         \
   for (size_t i = 0, m = (n) < VF ? (n) : VF; i < (n); i += VF, m = (n)-i < VF ? (n)-i : VF)
 
 static float dot(const float *a, const float *b, size_t n) {
-  vf s[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+  vf s[4] = { vf_zero(), vf_zero(), vf_zero(), vf_zero() };
   size_t i = 0;
   for (; n - i >= 4 * VF; i += 4 * VF)
     for (size_t j = 0; j < 4; j++)
@@ -44,7 +44,7 @@ static void rmsnorm(float *y, const float *x, const float *w, size_t cols, float
 /* Sum over the row of dy * w * x, in the order of dot(). */
 static float dot3(const float *dy, const float *x, const float *w, size_t n) {
   if (!w) return dot(dy, x, n);
-  vf s[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+  vf s[4] = { vf_zero(), vf_zero(), vf_zero(), vf_zero() };
   size_t j = 0;
   FOR_LANES(i, m, n) {
     s[j] = vf_fma(vm_load(dy + i, m) * vm_load(w + i, m), vm_load(x + i, m), s[j]);
@@ -72,7 +72,7 @@ static void rmsnorm_bwd(float *dx, const float *dy, const float *x, const float 
 static void rope_halves(float *x, size_t n_heads, size_t head_dim, size_t half, const float *cs,
                         float sign) {
   FOR_LANES(i, m, half) {
-    float c[VF] = {0}, s[VF] = {0};
+    float c[VF] = { 0 }, s[VF] = { 0 };
     for (size_t j = 0; j < m; j++) {
       c[j] = cs[2 * (i + j)];
       s[j] = cs[2 * (i + j) + 1] * sign;
@@ -93,7 +93,7 @@ static void rope_pairs(float *x, size_t n_heads, size_t head_dim, size_t half, c
   typedef uint64_t vw __attribute__((vector_size(4 * VF)));
   size_t n = 2 * half;
   FOR_LANES(i, m, n) {
-    float c[VF] = {0}, s[VF] = {0};
+    float c[VF] = { 0 }, s[VF] = { 0 };
     for (size_t j = 0; j < m; j += 2) {
       c[j] = c[j + 1] = cs[i + j];
       s[j + 1] = cs[i + j + 1] * sign;
@@ -140,8 +140,8 @@ static void glu(float *h, const float *g, const float *u, size_t n, fl_act kind)
   FOR_LANES(i, m, n) vm_store(h + i, act(vm_load(g + i, m), kind) * vm_load(u + i, m), m);
 }
 
-static void glu_bwd(float *dg, float *du, const float *dh, const float *g, const float *u,
-                    size_t n, fl_act kind) {
+static void glu_bwd(float *dg, float *du, const float *dh, const float *g, const float *u, size_t n,
+                    fl_act kind) {
   FOR_LANES(i, m, n) {
     vf y, d = vm_load(dh + i, m), vu_ = vm_load(u + i, m);
     vf slope = act_slope(&y, vm_load(g + i, m), kind);
@@ -207,7 +207,7 @@ static float sum_exp(const float *x, size_t n, float max) {
     size_t i = 0;
     for (; len - i >= VF; i += VF) s = s + vm_exp(vf_load(x + first + i) - max);
     if (i < len) {
-      float rest[VF] = {0};
+      float rest[VF] = { 0 };
       vf_store_n(rest, vm_exp(vf_load_n(x + first + i, len - i) - max), len - i);
       s = s + vf_load(rest);
     }
@@ -235,30 +235,30 @@ static void from_f16(float *y, const uint16_t *x, size_t n) {
   size_t i = 0;
   for (; n - i >= VF; i += VF) vf_store(y + i, vf_load_f16(x + i));
   if (i == n) return;
-  uint16_t rest[VF] = {0};
+  uint16_t rest[VF] = { 0 };
   memcpy(rest, x + i, (n - i) * sizeof *x);
   vf_store_n(y + i, vf_load_f16(rest), n - i);
 }
 
 extern const struct fl_pointwise_ops FL_ISA_TABLE(fl_pointwise_ops);
 const struct fl_pointwise_ops FL_ISA_TABLE(fl_pointwise_ops) = {
-    .rmsnorm = rmsnorm,
-    .rmsnorm_bwd = rmsnorm_bwd,
-    .rope_halves = rope_halves,
-    .rope_pairs = rope_pairs,
-    .glu = glu,
-    .glu_bwd = glu_bwd,
-    .act_bwd = act_bwd,
-    .add = add,
-    .scale = scale,
-    .axpy = axpy,
-    .mul = mul,
-    .dot = dot,
-    .softcap = softcap,
-    .softcap_bwd = softcap_bwd,
-    .max = max_of,
-    .sum_exp = sum_exp,
-    .exp_scaled = exp_scaled,
-    .to_f16 = to_f16,
-    .from_f16 = from_f16,
+  .rmsnorm = rmsnorm,
+  .rmsnorm_bwd = rmsnorm_bwd,
+  .rope_halves = rope_halves,
+  .rope_pairs = rope_pairs,
+  .glu = glu,
+  .glu_bwd = glu_bwd,
+  .act_bwd = act_bwd,
+  .add = add,
+  .scale = scale,
+  .axpy = axpy,
+  .mul = mul,
+  .dot = dot,
+  .softcap = softcap,
+  .softcap_bwd = softcap_bwd,
+  .max = max_of,
+  .sum_exp = sum_exp,
+  .exp_scaled = exp_scaled,
+  .to_f16 = to_f16,
+  .from_f16 = from_f16,
 };

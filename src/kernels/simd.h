@@ -67,11 +67,11 @@ FL_VEC vf vf_set1(float x) {
 #elif defined FL_SIMD_AVX2
   return (vf)_mm256_set1_ps(x);
 #else
-  return (vf){x, x, x, x};
+  return (vf){ x, x, x, x };
 #endif
 }
-FL_VEC vf vf_zero(void) { return (vf){0}; }
-FL_VEC vi vi_set1(int32_t x) { return (vi){0} + x; }
+FL_VEC vf vf_zero(void) { return (vf){ 0 }; }
+FL_VEC vi vi_set1(int32_t x) { return (vi){ 0 } + x; }
 
 /* The first n < VF lanes; the others are 0 (loads) or left alone (stores). */
 FL_VEC vf vf_load_n(const float *p, size_t n) {
@@ -190,7 +190,7 @@ FL_VEC vf vf_load_f16(const uint16_t *p) {
   return (vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 #else
   /* The exponent is moved by a product with 2^112, exact for subnormals too; inf and NaN after. */
-  vu h = {p[0], p[1], p[2], p[3]};
+  vu h = { p[0], p[1], p[2], p[3] };
   vu e = h & 0x7c00u;
   vf mag = (vf)((h & 0x7fffu) << 13) * 0x1p112f;
   vu special = (vu)(e == 0x7c00u) & (0x7f800000u | ((h & 0x3ffu) << 13));
@@ -223,7 +223,7 @@ FL_VEC vf vf_load_bf16(const uint16_t *p) {
 #elif defined FL_SIMD_NEON
   return (vf)vshll_n_u16(vld1_u16(p), 16);
 #else
-  return (vf)((vu){p[0], p[1], p[2], p[3]} << 16);
+  return (vf)((vu){ p[0], p[1], p[2], p[3] } << 16);
 #endif
 }
 FL_VEC vf vf_load_i8(const int8_t *p) {
@@ -238,7 +238,7 @@ FL_VEC vf vf_load_i8(const int8_t *p) {
   memcpy(&four, p, sizeof four);
   return (vf)_mm_cvtepi32_ps(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(four)));
 #else
-  return vf_from_i32((vi){p[0], p[1], p[2], p[3]});
+  return vf_from_i32((vi){ p[0], p[1], p[2], p[3] });
 #endif
 }
 
@@ -270,7 +270,7 @@ FL_VEC vi vi_load_u8(const uint8_t *p) {
   memcpy(&four, p, sizeof four);
   return (vi)_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four));
 #else
-  return (vi){p[0], p[1], p[2], p[3]};
+  return (vi){ p[0], p[1], p[2], p[3] };
 #endif
 }
 

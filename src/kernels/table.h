@@ -44,12 +44,12 @@ struct fl_kernels {
 void fl_matmul_choose(struct fl_kernels *kern);
 
 /* The tables of every level, whichever of them this build has. */
-#define FL_ISA_DECLARE(level)                                        \
-  extern const struct fl_gemv_ops fl_gemv_ops_##level;               \
-  extern const struct fl_borrow_ops fl_borrow_ops_##level;           \
-  extern const struct fl_pointwise_ops fl_pointwise_ops_##level;     \
-  extern const struct fl_attention_ops fl_attention_ops_##level;     \
-  extern const struct fl_attention_bwd_ops fl_attention_bwd_ops_##level; \
+#define FL_ISA_DECLARE(level)                                                                      \
+  extern const struct fl_gemv_ops fl_gemv_ops_##level;                                             \
+  extern const struct fl_borrow_ops fl_borrow_ops_##level;                                         \
+  extern const struct fl_pointwise_ops fl_pointwise_ops_##level;                                   \
+  extern const struct fl_attention_ops fl_attention_ops_##level;                                   \
+  extern const struct fl_attention_bwd_ops fl_attention_bwd_ops_##level;                           \
   extern const struct fl_loss_ops fl_loss_ops_##level;
 FL_ISA_DECLARE(ref)
 FL_ISA_DECLARE(v2)

@@ -27,7 +27,7 @@
 #include "base/mem.h"
 
 enum {
-  SPINS = 100,   /* a few microseconds; more cost up to 10 times on a machine that has other work */
+  SPINS = 100, /* a few microseconds; more cost up to 10 times on a machine that has other work */
   YIELDS = 1000,
   PENALTY_MIN = 8, /* waits after it that sleep at once */
   PENALTY_MAX = 16384,
@@ -59,7 +59,7 @@ struct fl_team {
   void *ctx;
   bool stop;
   unsigned n, n_started, spins;
-  fl_work work; /* the caller's alone */
+  fl_work work;    /* the caller's alone */
   worker *workers; /* [n - 1], rank i + 1 */
 };
 

@@ -12,10 +12,8 @@
 /* Up to VF values: whole vectors where they fit, the first m lanes otherwise (the rest are 0). */
 FL_VEC vf vm_load(const float *p, size_t m) { return m >= VF ? vf_load(p) : vf_load_n(p, m); }
 FL_VEC void vm_store(float *p, vf v, size_t m) {
-  if (m >= VF)
-    vf_store(p, v);
-  else
-    vf_store_n(p, v, m);
+  if (m >= VF) vf_store(p, v);
+  else vf_store_n(p, v, m);
 }
 
 /* vf_sum() and vf_hmax(), the same folds and so the same bits, without a trip through memory. */

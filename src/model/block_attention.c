@@ -20,19 +20,25 @@ typedef struct half {
   const fl_layer_hparams *l;
   const fl_layer_weights *w;
   fl_tape *t;
-  const float *raw;        /* backward: the tape's qkv */
-  const size_t *kv_first;  /* backward: a span's first row in dk/dv */
-  const float *dk, *dv;    /* backward: rows of K/V gradients of all spans */
-  size_t n_q;              /* rows that have a query */
-  const uint32_t *live;    /* their numbers; NULL: all rows have one */
+  const float *raw;       /* backward: the tape's qkv */
+  const size_t *kv_first; /* backward: a span's first row in dk/dv */
+  const float *dk, *dv;   /* backward: rows of K/V gradients of all spans */
+  size_t n_q;             /* rows that have a query */
+  const uint32_t *live;   /* their numbers; NULL: all rows have one */
 } half;
 
 static half half_of(fl_pass *p, size_t layer, fl_tape *t) {
   const fl_layer_hparams *l = &p->model->hp.layer[layer];
   const fl_layer_weights *w = &p->model->weights.layer[layer];
-  return (half){ .layer = layer, .q = l->n_heads * l->head_dim, .kv = l->kv_heads * l->head_dim,
-                 .ld = fl_layer_qkv_cols(&p->model->hp, layer), .l = l, .w = w, .t = t,
-                 .n_q = fl_rows_out(p, layer), .live = layer >= p->cut ? p->live : NULL };
+  return (half){ .layer = layer,
+                 .q = l->n_heads * l->head_dim,
+                 .kv = l->kv_heads * l->head_dim,
+                 .ld = fl_layer_qkv_cols(&p->model->hp, layer),
+                 .l = l,
+                 .w = w,
+                 .t = t,
+                 .n_q = fl_rows_out(p, layer),
+                 .live = layer >= p->cut ? p->live : NULL };
 }
 
 static const float *rope_row(const fl_pass *p, const half *c, size_t row) {
@@ -40,17 +46,14 @@ static const float *rope_row(const fl_pass *p, const half *c, size_t row) {
 }
 
 /* The number of the i-th query's row. */
-static size_t query_row(const half *c, size_t i) {
-  return c->live != NULL ? c->live[i] : i;
-}
+static size_t query_row(const half *c, size_t i) { return c->live != NULL ? c->live[i] : i; }
 
 /* Norm by head and rotary on n_heads heads of one row, in place. */
 static void norm_rope(const fl_pass *p, const half *c, float *x, size_t n_heads, const float *norm,
                       size_t row) {
   const fl_hparams *hp = &p->model->hp;
   size_t hd = c->l->head_dim;
-  if (norm != NULL)
-    fl_rmsnorm(p->model->kern, x, x, norm, n_heads, hd, hd, hd, hp->rms_eps);
+  if (norm != NULL) fl_rmsnorm(p->model->kern, x, x, norm, n_heads, hd, hd, hd, hp->rms_eps);
   fl_rope_row(p->model->kern, x, n_heads, hd, hp->rope[c->l->rope_set].half, rope_row(p, c, row),
               hp->rope_interleaved, false);
 }

@@ -15,13 +15,17 @@ typedef struct half {
   const fl_moe_weights *m; /* NULL: no experts */
   const fl_tape *t;
   const float *gu;
-  bool both;               /* dense and experts in parallel */
+  bool both; /* dense and experts in parallel */
 } half;
 
 static half half_of(const fl_pass *p, size_t layer, const fl_tape *t) {
   const fl_layer_weights *w = &p->model->weights.layer[layer];
   size_t ff = p->model->hp.layer[layer].n_ff;
-  return (half){ .ff = ff, .w = w, .m = w->moe, .t = t, .gu = t != NULL ? t->gate_up : p->gu,
+  return (half){ .ff = ff,
+                 .w = w,
+                 .m = w->moe,
+                 .t = t,
+                 .gu = t != NULL ? t->gate_up : p->gu,
                  .both = w->moe != NULL && ff != 0 };
 }
 

@@ -14,14 +14,17 @@ typedef struct moe {
   size_t rows, d, ff, n_experts, used;
   const fl_moe_weights *w;
   const fl_tape *t;
-  size_t e;           /* expert at work */
+  size_t e; /* expert at work */
   const float *dy;
 } moe;
 
 static moe moe_of(const fl_pass *p, size_t layer, const fl_tape *t) {
   const fl_hparams *hp = &p->model->hp;
-  return (moe){ .rows = fl_rows_out(p, layer), .d = hp->d_model, .ff = hp->n_ff_expert,
-                .n_experts = hp->n_experts, .used = hp->n_experts_used,
+  return (moe){ .rows = fl_rows_out(p, layer),
+                .d = hp->d_model,
+                .ff = hp->n_ff_expert,
+                .n_experts = hp->n_experts,
+                .used = hp->n_experts_used,
                 .w = p->model->weights.layer[layer].moe,
                 .t = t != NULL ? t : &p->moe.t };
 }

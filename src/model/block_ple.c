@@ -10,19 +10,23 @@
 #include "model/internal.h"
 
 typedef struct ple {
-  size_t n, width, at;   /* a layer's columns, all layers', the layer's first */
+  size_t n, width, at; /* a layer's columns, all layers', the layer's first */
   const fl_ple_weights *w;
   const fl_tape *t;
-  float *g;              /* [rows, n] gate before its activation */
-  size_t rows;           /* of the layer's output */
-  const uint32_t *live;  /* their numbers; NULL: all rows */
+  float *g;             /* [rows, n] gate before its activation */
+  size_t rows;          /* of the layer's output */
+  const uint32_t *live; /* their numbers; NULL: all rows */
 } ple;
 
 static ple ple_of(const fl_pass *p, size_t layer, const fl_tape *t) {
   const fl_hparams *hp = &p->model->hp;
-  return (ple){ .n = hp->n_embd_per_layer, .width = hp->n_layers * hp->n_embd_per_layer,
-                .at = layer * hp->n_embd_per_layer, .w = p->model->weights.layer[layer].ple, .t = t,
-                .g = t != NULL ? t->ple_g : p->ple_g, .rows = fl_rows_out(p, layer),
+  return (ple){ .n = hp->n_embd_per_layer,
+                .width = hp->n_layers * hp->n_embd_per_layer,
+                .at = layer * hp->n_embd_per_layer,
+                .w = p->model->weights.layer[layer].ple,
+                .t = t,
+                .g = t != NULL ? t->ple_g : p->ple_g,
+                .rows = fl_rows_out(p, layer),
                 .live = layer >= p->cut ? p->live : NULL };
 }
 

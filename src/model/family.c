@@ -8,12 +8,8 @@
 #include "base/mem.h"
 
 static const fl_family *const families[] = {
-  &fl_family_qwen3,
-  &fl_family_qwen2,
-  &fl_family_llama,
-  &fl_family_qwen3moe,
-  &fl_family_gemma3,
-  &fl_family_gemma4,
+  &fl_family_qwen3,    &fl_family_qwen2,  &fl_family_llama,
+  &fl_family_qwen3moe, &fl_family_gemma3, &fl_family_gemma4,
 };
 
 const fl_family *fl_family_find(const char *arch) {
@@ -22,9 +18,7 @@ const fl_family *fl_family_find(const char *arch) {
   return NULL;
 }
 
-const char *fl_family_names(void) {
-  return "qwen3, qwen3moe, qwen2, llama, gemma3, gemma4";
-}
+const char *fl_family_names(void) { return "qwen3, qwen3moe, qwen2, llama, gemma3, gemma4"; }
 
 static const char *arch_key(char buf[256], const fl_hparams *hp, const char *key) {
   snprintf(buf, 256, "%s.%s", hp->arch, key);
@@ -114,8 +108,9 @@ int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, dou
                  size_t dim, bool scaled, fl_err *err) {
   char buf[256];
   fl_str type = { "", 0 };
-  yarn y = { .factor = 1, .n_orig = (double)hp->n_ctx, .beta_fast = 32, .beta_slow = 1, .ext = 1,
-             .attn = 1 };
+  yarn y = {
+    .factor = 1, .n_orig = (double)hp->n_ctx, .beta_fast = 32, .beta_slow = 1, .ext = 1, .attn = 1
+  };
   int rc;
   if (dim % 2 != 0)
     return fl_fail(err, FL_EINPUT,
@@ -125,8 +120,7 @@ int fl_rope_init(fl_rope_hparams *r, const fl_gguf *g, const fl_hparams *hp, dou
   r->mscale = 1;
   r->inv_freq = fl_calloc(r->half, sizeof *r->inv_freq);
   if (r->inv_freq == NULL) return fl_fail(err, FL_ENOMEM, "out of memory");
-  for (size_t i = 0; i < r->half; i++)
-    r->inv_freq[i] = pow(base, -2.0 * (double)i / (double)dim);
+  for (size_t i = 0; i < r->half; i++) r->inv_freq[i] = pow(base, -2.0 * (double)i / (double)dim);
   if (!scaled) return FL_OK;
   fl_gguf_get_str(g, arch_key(buf, hp, "rope.scaling.type"), &type);
   fl_meta_f64(g, hp, "rope.scaling.factor", &y.factor);

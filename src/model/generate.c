@@ -7,9 +7,9 @@
 #include "text/chat.h"
 
 typedef struct live {
-  size_t stream;     /* index of the caller's stream */
-  size_t done;       /* prompt tokens that were run */
-  int32_t next;      /* token to run next, once the prompt is through */
+  size_t stream; /* index of the caller's stream */
+  size_t done;   /* prompt tokens that were run */
+  int32_t next;  /* token to run next, once the prompt is through */
 } live;
 
 typedef struct gen {
@@ -19,10 +19,10 @@ typedef struct gen {
   fl_sampler *sampler;
   live *live;
   size_t n_live;
-  fl_span *span;       /* [n] */
-  size_t *out_row;     /* [n] rows that decide a token */
-  size_t *out_live;    /* [n] the live stream each belongs to */
-  float *logits;       /* [n, n_vocab] */
+  fl_span *span;    /* [n] */
+  size_t *out_row;  /* [n] rows that decide a token */
+  size_t *out_live; /* [n] the live stream each belongs to */
+  float *logits;    /* [n, n_vocab] */
 } gen;
 
 /* Spans of one pass: what is left of prompts, in order, up to max_rows; else one token each. */
@@ -37,7 +37,9 @@ static size_t gather_spans(gen *g, size_t *n_out) {
       take = 1;
       g->span[n] = (fl_span){ .seq = s->seq, .tokens = &l->next, .n_rows = 1 };
     } else {
-      g->span[n] = (fl_span){ .seq = s->seq, .tokens = s->prompt + l->done, .n_rows = take,
+      g->span[n] = (fl_span){ .seq = s->seq,
+                              .tokens = s->prompt + l->done,
+                              .n_rows = take,
                               .n_silent = take - (take == left) };
       l->done += take;
     }

@@ -17,16 +17,16 @@
 typedef enum fl_stop { FL_STOP_NONE, FL_STOP_END, FL_STOP_LENGTH, FL_STOP_CALLER } fl_stop;
 
 typedef struct fl_stream {
-  fl_seq *seq;             /* grows by prompt and output; borrowed */
-  const int32_t *prompt;   /* tokens to run first (at least one) */
+  fl_seq *seq;           /* grows by prompt and output; borrowed */
+  const int32_t *prompt; /* tokens to run first (at least one) */
   size_t n_prompt;
   fl_sampling sampling;
   fl_rng rng;
   size_t max_new;
   /* Results. The end token that stopped it is not in `out` (but its row decided). */
-  fl_ids out;              /* released by the caller */
+  fl_ids out; /* released by the caller */
   fl_stop stop;
-  int32_t stop_token;      /* with FL_STOP_END */
+  int32_t stop_token; /* with FL_STOP_END */
 } fl_stream;
 
 typedef struct fl_generate_hooks {

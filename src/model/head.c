@@ -73,8 +73,8 @@ static void loss_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t
   size_t d = p->model->hp.d_model;
   for (size_t i = first; i < end; i++) {
     const size_t at = output_of(p, b->rows[i]) * d;
-    fl_rmsnorm_bwd(p->model->kern, p->dx + at, p->dh + i * d, p->x + at,
-                   p->model->weights.out_norm, 1, d, d, d, d, p->model->hp.rms_eps, false);
+    fl_rmsnorm_bwd(p->model->kern, p->dx + at, p->dh + i * d, p->x + at, p->model->weights.out_norm,
+                   1, d, d, d, d, p->model->hp.rms_eps, false);
   }
 }
 
@@ -84,8 +84,9 @@ void fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, 
   memset(p->dx, 0, p->n_live * hp->d_model * sizeof *p->dx);
   for (size_t at = 0; at < n; at += p->loss_rows) {
     size_t take = n - at < p->loss_rows ? n - at : p->loss_rows;
-    const loss_block b = { .rows = rows + at, .targets = targets + at, .scale = scale,
-                           .losses = losses + at };
+    const loss_block b = {
+      .rows = rows + at, .targets = targets + at, .scale = scale, .losses = losses + at
+    };
     fl_pass_hidden(p, b.rows, take, p->out_h);
     head_forward(p, p->loss_logits, p->out_h, take);
     fl_pass_rows(p, loss_rows_fn, &b, take, 4 * hp->n_vocab);

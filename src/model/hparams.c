@@ -42,8 +42,7 @@ static int read_layers(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   if ((rc = per_layer(g, hp, "attention.head_count", 1, MAX_HEADS, heads, err)) < 0) return rc;
   if (!fl_meta_per_layer(g, hp, "attention.head_count_kv", kv))
     memcpy(kv, heads, hp->n_layers * sizeof *kv);
-  else if ((rc = per_layer(g, hp, "attention.head_count_kv", 1, MAX_HEADS, kv, err)) < 0)
-    return rc;
+  else if ((rc = per_layer(g, hp, "attention.head_count_kv", 1, MAX_HEADS, kv, err)) < 0) return rc;
   if ((rc = per_layer(g, hp, "feed_forward_length", 1, MAX_DIM, ff, err)) < 0) return rc;
   fl_meta_u64(g, hp, "attention.key_length", &head_dim);
   for (size_t i = 0; i < hp->n_layers; i++) {

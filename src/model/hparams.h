@@ -15,32 +15,32 @@ enum { FL_MAX_LAYERS = 512, FL_MAX_EXPERTS_USED = 64 };
 /* Sizes and switches of one layer; they may differ by layer. */
 typedef struct fl_layer_hparams {
   size_t n_heads, kv_heads, head_dim;
-  size_t n_ff;          /* dense feed-forward width; 0: none */
-  size_t window;        /* sliding window in rows; 0: sees all */
-  uint32_t rope_set;    /* which of hparams.rope applies */
-  bool v_from_k;        /* no V projection: V is the raw K projection */
-  int32_t kv_from;      /* layer whose K/V rows are used; its own index unless shared */
+  size_t n_ff;       /* dense feed-forward width; 0: none */
+  size_t window;     /* sliding window in rows; 0: sees all */
+  uint32_t rope_set; /* which of hparams.rope applies */
+  bool v_from_k;     /* no V projection: V is the raw K projection */
+  int32_t kv_from;   /* layer whose K/V rows are used; its own index unless shared */
 } fl_layer_hparams;
 
 typedef struct fl_rope_hparams {
-  double *inv_freq;     /* [half], scaling and proportional factors applied */
-  size_t half;          /* rotated pairs */
-  double mscale;        /* multiplies cos and sin (yarn); 1 otherwise */
+  double *inv_freq; /* [half], scaling and proportional factors applied */
+  size_t half;      /* rotated pairs */
+  double mscale;    /* multiplies cos and sin (yarn); 1 otherwise */
 } fl_rope_hparams;
 
 typedef struct fl_hparams {
   char arch[32];
-  char name[128];       /* general.name */
+  char name[128]; /* general.name */
   size_t n_layers, d_model, n_vocab, n_ctx;
   float rms_eps;
-  float attn_scale;     /* 0: 1 / sqrt(head_dim) of the layer */
+  float attn_scale;                  /* 0: 1 / sqrt(head_dim) of the layer */
   float attn_softcap, logit_softcap; /* 0: none */
-  float embed_scale;    /* multiplies the embedding; 1: none */
+  float embed_scale;                 /* multiplies the embedding; 1: none */
   bool rope_interleaved;
-  bool v_norm;          /* weightless RMSNorm on each head's V */
+  bool v_norm; /* weightless RMSNorm on each head's V */
   fl_act act;
   size_t n_experts, n_experts_used, n_ff_expert;
-  bool expert_renorm;   /* top-k router weights renormalised */
+  bool expert_renorm;      /* top-k router weights renormalised */
   size_t n_embd_per_layer; /* gemma4 per-layer embedding width; 0: none */
   fl_rope_hparams rope[2];
   fl_layer_hparams layer[FL_MAX_LAYERS];

@@ -25,23 +25,23 @@ struct fl_model {
 /* What the backward needs of a layer. With checkpointing only x_in is kept per layer and one set of
  * the others is refilled before each layer's backward. */
 typedef struct fl_tape {
-  float *x_in;     /* [rows, d_model] input of the layer */
-  float *qkv_raw;  /* [rows, qkv] before norms and rotation */
-  float *att;      /* [rows, n_heads * head_dim] */
-  float *stat;     /* [rows, n_heads] */
-  float *attn_y;   /* [rows, d_model] output projection before its norm; NULL without that norm */
-  float *x_mid;    /* [rows, d_model] after the attention's residual */
-  float *gate_up;  /* [rows, 2 * n_ff] */
-  float *ffn_y;    /* [rows, d_model] before the post norm; NULL without that norm */
+  float *x_in;    /* [rows, d_model] input of the layer */
+  float *qkv_raw; /* [rows, qkv] before norms and rotation */
+  float *att;     /* [rows, n_heads * head_dim] */
+  float *stat;    /* [rows, n_heads] */
+  float *attn_y;  /* [rows, d_model] output projection before its norm; NULL without that norm */
+  float *x_mid;   /* [rows, d_model] after the attention's residual */
+  float *gate_up; /* [rows, 2 * n_ff] */
+  float *ffn_y;   /* [rows, d_model] before the post norm; NULL without that norm */
   /* Experts. */
-  float *router;   /* [rows, n_experts] probabilities */
-  int32_t *expert; /* [rows, n_experts_used] chosen, best first */
-  float *weight;   /* [rows, n_experts_used] */
-  float *moe_gu;   /* [rows * n_experts_used, 2 * n_ff_expert], by expert, then row */
+  float *router;          /* [rows, n_experts] probabilities */
+  int32_t *expert;        /* [rows, n_experts_used] chosen, best first */
+  float *weight;          /* [rows, n_experts_used] */
+  float *moe_gu;          /* [rows * n_experts_used, 2 * n_ff_expert], by expert, then row */
   float *dense_y, *moe_y; /* [rows, d_model] the branches before their own norms (gemma4) */
   /* Per-layer embedding. */
-  float *ple_g;    /* [rows, n_embd_per_layer] gate before its activation */
-  float *ple_y;    /* [rows, d_model] before the post norm */
+  float *ple_g; /* [rows, n_embd_per_layer] gate before its activation */
+  float *ple_y; /* [rows, d_model] before the post norm */
 } fl_tape;
 
 /* Widest of the layers, for buffers that all layers share. */
@@ -51,17 +51,17 @@ typedef struct fl_widths {
 
 /* Work space of the experts, shared by all layers. */
 typedef struct fl_moe_space {
-  float *in, *router_in, *out;   /* [rows, d_model] */
-  float *xe, *ye;                /* [rows, d_model] rows of one expert */
-  float *h;                      /* [rows, n_ff_expert] */
-  uint32_t *order;               /* [rows * used] row * used + slot, by expert, then row */
-  size_t *first;                 /* [n_experts + 1] an expert's first entry in order */
-  fl_tape t;                     /* router, expert, weight, moe_gu when not recording */
+  float *in, *router_in, *out; /* [rows, d_model] */
+  float *xe, *ye;              /* [rows, d_model] rows of one expert */
+  float *h;                    /* [rows, n_ff_expert] */
+  uint32_t *order;             /* [rows * used] row * used + slot, by expert, then row */
+  size_t *first;               /* [n_experts + 1] an expert's first entry in order */
+  fl_tape t;                   /* router, expert, weight, moe_gu when not recording */
   /* backward */
-  float *dweight;                /* [rows, used] */
-  float *drouter;                /* [rows, n_experts] */
-  float *dgu;                    /* [rows, 2 * n_ff_expert] */
-  float *din, *drouter_in;       /* [rows, d_model] */
+  float *dweight;          /* [rows, used] */
+  float *drouter;          /* [rows, n_experts] */
+  float *dgu;              /* [rows, 2 * n_ff_expert] */
+  float *din, *drouter_in; /* [rows, d_model] */
 } fl_moe_space;
 
 enum { FL_ACCUMULATED = 2 }; /* layers whose rows later layers use, at most */
@@ -72,50 +72,50 @@ struct fl_pass {
   fl_pass_options opt;
   fl_widths wide;
   fl_arena arena;
-  size_t at_rest;          /* bytes of the arena that outlast a forward and its backward */
-  size_t loss_rows;        /* rows of the head at a time in fl_pass_loss */
-  bool rerun;              /* a layer is being run again for its backward: K/V rows are in place */
+  size_t at_rest;   /* bytes of the arena that outlast a forward and its backward */
+  size_t loss_rows; /* rows of the head at a time in fl_pass_loss */
+  bool rerun;       /* a layer is being run again for its backward: K/V rows are in place */
 
   /* The forward that the pass holds. */
   size_t n_rows, n_spans;
-  size_t cut;              /* the layer from whose attention on live rows run alone (live.c) */
+  size_t cut; /* the layer from whose attention on live rows run alone (live.c) */
   size_t n_live;
-  uint32_t *live;          /* [max_rows] numbers of the live rows, ascending */
-  uint32_t *place;         /* [max_rows] where a row stands among them, or FL_SILENT */
-  fl_span *span;           /* [max_spans] copies */
-  fl_attn_span *attn_span; /* [max_spans] with the queries of the layer that runs */
+  uint32_t *live;               /* [max_rows] numbers of the live rows, ascending */
+  uint32_t *place;              /* [max_rows] where a row stands among them, or FL_SILENT */
+  fl_span *span;                /* [max_spans] copies */
+  fl_attn_span *attn_span;      /* [max_spans] with the queries of the layer that runs */
   fl_attn_grad_span *grad_span; /* [max_spans], recording */
-  uint32_t *row_span;      /* [max_rows] */
-  int32_t *row_token;      /* [max_rows] */
-  size_t rows_looked_up;   /* in the tables of embeddings, since their pages were given back */
-  size_t *row_pos;         /* [max_rows] */
-  float *rope[2];          /* [max_rows, half, 2] */
+  uint32_t *row_span;           /* [max_rows] */
+  int32_t *row_token;           /* [max_rows] */
+  size_t rows_looked_up;        /* in the tables of embeddings, since their pages were given back */
+  size_t *row_pos;              /* [max_rows] */
+  float *rope[2];               /* [max_rows, half, 2] */
 
-  float *x;                /* [max_rows, d_model] the residual stream; behind the cut, and after a
+  float *x;            /* [max_rows, d_model] the residual stream; behind the cut, and after a
                               forward, of live rows */
-  float *h;                /* [max_rows, d_model] a norm's output, a projection's */
-  float *qkv;              /* [max_rows, wide.qkv] */
-  float *att;              /* [max_rows, wide.q] */
-  float *gu;               /* [max_rows, 2 * wide.ff] when not recording */
-  float *glu;              /* [max_rows, wide.ff]; in the backward its gradient */
-  float *out_h;            /* [max_out_rows, d_model] */
-  float *loss_logits;      /* [loss_rows, n_vocab], recording */
-  float *loss_dlogits;     /* the same with a soft cap, else == loss_logits */
-  void *scratch;           /* matmul and attention */
+  float *h;            /* [max_rows, d_model] a norm's output, a projection's */
+  float *qkv;          /* [max_rows, wide.qkv] */
+  float *att;          /* [max_rows, wide.q] */
+  float *gu;           /* [max_rows, 2 * wide.ff] when not recording */
+  float *glu;          /* [max_rows, wide.ff]; in the backward its gradient */
+  float *out_h;        /* [max_out_rows, d_model] */
+  float *loss_logits;  /* [loss_rows, n_vocab], recording */
+  float *loss_dlogits; /* the same with a soft cap, else == loss_logits */
+  void *scratch;       /* matmul and attention */
   fl_moe_space moe;
-  float *ple_in;           /* [max_rows, n_layers * n_embd_per_layer] */
-  float *ple_a, *ple_g;    /* [max_rows, n_embd_per_layer] */
+  float *ple_in;        /* [max_rows, n_layers * n_embd_per_layer] */
+  float *ple_a, *ple_g; /* [max_rows, n_embd_per_layer] */
 
   /* Recording. */
-  fl_tape *tape;           /* [n_layers] */
-  float *dx;               /* [max_rows, d_model] */
-  float *dh;               /* [max_rows, d_model] */
-  float *dy;               /* [max_rows, d_model] */
-  float *dqkv;             /* [max_rows, wide.qkv] */
-  float *datt;             /* [max_rows, wide.q] */
-  float *dgu;              /* [max_rows, 2 * wide.ff] */
-  float *dk, *dv;          /* [rows of all sequences, wide.kv] */
-  size_t *kv_first;        /* [max_spans] a span's first row in them */
+  fl_tape *tape;                 /* [n_layers] */
+  float *dx;                     /* [max_rows, d_model] */
+  float *dh;                     /* [max_rows, d_model] */
+  float *dy;                     /* [max_rows, d_model] */
+  float *dqkv;                   /* [max_rows, wide.qkv] */
+  float *datt;                   /* [max_rows, wide.q] */
+  float *dgu;                    /* [max_rows, 2 * wide.ff] */
+  float *dk, *dv;                /* [rows of all sequences, wide.kv] */
+  size_t *kv_first;              /* [max_spans] a span's first row in them */
   float *dk_acc[FL_ACCUMULATED]; /* for layers whose rows later layers use */
   float *dv_acc[FL_ACCUMULATED];
   int32_t acc_of[FL_ACCUMULATED]; /* those layers; -1 */
@@ -123,7 +123,7 @@ struct fl_pass {
   /* Spans behind loose rows: their pages, a layer at a time (pages.c). */
   bool loose;
   size_t n_pages;
-  size_t *page_first;      /* [max_spans] a span's first page */
+  size_t *page_first; /* [max_spans] a span's first page */
   const void **page[1 + FL_ACCUMULATED];
   float *page_mem[1 + FL_ACCUMULATED]; /* pages of K and V, each [wide.kv * FL_KV_ROWS] */
 };

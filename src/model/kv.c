@@ -34,9 +34,7 @@ struct fl_seq {
   size_t shift_from; /* rows there were when it was set */
 };
 
-static size_t element_bytes(fl_kv_type t) {
-  return t == FL_KV_F16 ? 2 : 4;
-}
+static size_t element_bytes(fl_kv_type t) { return t == FL_KV_F16 ? 2 : 4; }
 
 int fl_kv_pool_new(fl_kv_pool **out, const fl_hparams *hp, const fl_kernels *kern, fl_kv_type type,
                    size_t max_bytes, fl_err *err) {
@@ -82,25 +80,15 @@ void fl_kv_pool_free(fl_kv_pool *p) {
   fl_free(p);
 }
 
-fl_kv_type fl_kv_pool_type(const fl_kv_pool *p) {
-  return p->type;
-}
+fl_kv_type fl_kv_pool_type(const fl_kv_pool *p) { return p->type; }
 
-size_t fl_kv_pool_bytes(const fl_kv_pool *p) {
-  return p->n_used * p->page_bytes;
-}
+size_t fl_kv_pool_bytes(const fl_kv_pool *p) { return p->n_used * p->page_bytes; }
 
-size_t fl_kv_page_bytes(const fl_kv_pool *p) {
-  return p->page_bytes;
-}
+size_t fl_kv_page_bytes(const fl_kv_pool *p) { return p->page_bytes; }
 
-size_t fl_kv_n_layers(const fl_kv_pool *p) {
-  return p->n_layers;
-}
+size_t fl_kv_n_layers(const fl_kv_pool *p) { return p->n_layers; }
 
-const fl_kv_layer *fl_kv_layer_at(const fl_kv_pool *p, size_t layer) {
-  return &p->layer[layer];
-}
+const fl_kv_layer *fl_kv_layer_at(const fl_kv_pool *p, size_t layer) { return &p->layer[layer]; }
 
 /* A page with one reference, a copy of `like` or zeroed; NULL when the limit or memory is
  * reached. */
@@ -197,9 +185,7 @@ void fl_seq_free(fl_seq *s) {
   fl_free(s);
 }
 
-size_t fl_seq_rows(const fl_seq *s) {
-  return s->n_rows;
-}
+size_t fl_seq_rows(const fl_seq *s) { return s->n_rows; }
 
 void fl_seq_truncate(fl_seq *s, size_t n_rows) {
   size_t keep = (n_rows + FL_KV_ROWS - 1) / FL_KV_ROWS;
@@ -209,9 +195,7 @@ void fl_seq_truncate(fl_seq *s, size_t n_rows) {
   if (n_rows < s->shift_from) s->shift = s->shift_from = 0;
 }
 
-size_t fl_seq_position(const fl_seq *s) {
-  return s->n_rows - s->shift;
-}
+size_t fl_seq_position(const fl_seq *s) { return s->n_rows - s->shift; }
 
 void fl_seq_place(fl_seq *s, size_t position) {
   assert(position <= s->n_rows);
@@ -246,18 +230,17 @@ full:
   return fl_fail(err, FL_EFULL, "no room for %zu key/value rows", n_rows);
 }
 
-fl_kv_pool *fl_seq_pool(const fl_seq *s) {
-  return s->pool;
-}
+fl_kv_pool *fl_seq_pool(const fl_seq *s) { return s->pool; }
 
-const void *const *fl_seq_pages(const fl_seq *s) {
-  return s->base;
-}
+const void *const *fl_seq_pages(const fl_seq *s) { return s->base; }
 
 static fl_attn page_view(const fl_kv_pool *p, size_t layer) {
   const fl_kv_layer *l = &p->layer[layer];
-  return (fl_attn){ .n_heads = l->kv_heads, .kv_heads = l->kv_heads, .head_dim = l->head_dim,
-                    .k_offset = l->k_offset, .v_offset = l->v_offset,
+  return (fl_attn){ .n_heads = l->kv_heads,
+                    .kv_heads = l->kv_heads,
+                    .head_dim = l->head_dim,
+                    .k_offset = l->k_offset,
+                    .v_offset = l->v_offset,
                     .kv_f16 = p->type == FL_KV_F16 };
 }
 
@@ -273,9 +256,7 @@ void fl_seq_write(fl_seq *s, size_t layer, size_t first, size_t n, const float *
   }
 }
 
-void fl_seq_advance(fl_seq *s, size_t n) {
-  s->n_rows += n;
-}
+void fl_seq_advance(fl_seq *s, size_t n) { s->n_rows += n; }
 
 void fl_seq_read(const fl_seq *s, size_t layer, size_t first, size_t n, float *k, float *v) {
   fl_attn a = page_view(s->pool, layer);

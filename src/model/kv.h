@@ -40,8 +40,8 @@ int fl_kv_pool_new(fl_kv_pool **out, const fl_hparams *hp, const fl_kernels *ker
 void fl_kv_pool_free(fl_kv_pool *p); /* its sequences must be freed before */
 void fl_kv_pool_trim(fl_kv_pool *p); /* frees the pages that no sequence uses */
 fl_kv_type fl_kv_pool_type(const fl_kv_pool *p);
-size_t fl_kv_pool_bytes(const fl_kv_pool *p);      /* bytes of pages in use */
-size_t fl_kv_page_bytes(const fl_kv_pool *p);      /* of FL_KV_ROWS rows over all layers */
+size_t fl_kv_pool_bytes(const fl_kv_pool *p); /* bytes of pages in use */
+size_t fl_kv_page_bytes(const fl_kv_pool *p); /* of FL_KV_ROWS rows over all layers */
 size_t fl_kv_n_layers(const fl_kv_pool *p);
 const fl_kv_layer *fl_kv_layer_at(const fl_kv_pool *p, size_t layer);
 

@@ -43,9 +43,7 @@ void fl_live_gather(const fl_pass *p, float *x) {
 
 void fl_live_spread(const fl_pass *p, float *x, size_t ld, size_t cols) {
   for (size_t row = p->n_rows; row-- > 0;) {
-    if (p->place[row] == FL_SILENT)
-      memset(x + row * ld, 0, cols * sizeof *x);
-    else if (p->place[row] != row)
-      memcpy(x + row * ld, x + p->place[row] * ld, cols * sizeof *x);
+    if (p->place[row] == FL_SILENT) memset(x + row * ld, 0, cols * sizeof *x);
+    else if (p->place[row] != row) memcpy(x + row * ld, x + p->place[row] * ld, cols * sizeof *x);
   }
 }

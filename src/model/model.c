@@ -45,7 +45,8 @@ int fl_model_open(fl_model **out, const char *path, const fl_model_options *opt,
                        team, err);
   if (rc < 0) goto done;
   m->tpl = opt != NULL && opt->force_template != FL_TEMPLATE_NONE
-             ? opt->force_template : fl_template_detect(m->gguf, m->tok);
+               ? opt->force_template
+               : fl_template_detect(m->gguf, m->tok);
   fl_gguf_fingerprint(m->gguf, m->hash);
   fl_tokenizer_hash(m->tok, m->tok_hash);
   for (size_t i = 0; i < fl_gguf_n_tensors(m->gguf); i++) /* what the fingerprint looked at */
@@ -67,45 +68,27 @@ void fl_model_close(fl_model *m) {
   fl_free(m);
 }
 
-const fl_hparams *fl_model_hparams(const fl_model *m) {
-  return &m->hp;
-}
+const fl_hparams *fl_model_hparams(const fl_model *m) { return &m->hp; }
 
-const fl_tokenizer *fl_model_tokenizer(const fl_model *m) {
-  return m->tok;
-}
+const fl_tokenizer *fl_model_tokenizer(const fl_model *m) { return m->tok; }
 
-fl_template fl_model_template(const fl_model *m) {
-  return m->tpl;
-}
+fl_template fl_model_template(const fl_model *m) { return m->tpl; }
 
-const fl_kernels *fl_model_kernels(const fl_model *m) {
-  return m->kern;
-}
+const fl_kernels *fl_model_kernels(const fl_model *m) { return m->kern; }
 
-const fl_gguf *fl_model_gguf(const fl_model *m) {
-  return m->gguf;
-}
+const fl_gguf *fl_model_gguf(const fl_model *m) { return m->gguf; }
 
-const char *fl_model_path(const fl_model *m) {
-  return m->path;
-}
+const char *fl_model_path(const fl_model *m) { return m->path; }
 
 const char *fl_model_name(const fl_model *m) {
   return m->hp.name[0] != '\0' ? m->hp.name : base_name(m->path);
 }
 
-const char *fl_model_hash(const fl_model *m) {
-  return m->hash;
-}
+const char *fl_model_hash(const fl_model *m) { return m->hash; }
 
-const char *fl_model_tokenizer_hash(const fl_model *m) {
-  return m->tok_hash;
-}
+const char *fl_model_tokenizer_hash(const fl_model *m) { return m->tok_hash; }
 
-size_t fl_model_weight_bytes(const fl_model *m) {
-  return m->weights.bytes;
-}
+size_t fl_model_weight_bytes(const fl_model *m) { return m->weights.bytes; }
 
 double fl_model_read_rate(const fl_model *m, fl_team *team) {
   const fl_weights *w = &m->weights;

@@ -34,8 +34,8 @@ fl_template fl_model_template(const fl_model *m);
 const fl_kernels *fl_model_kernels(const fl_model *m);
 const fl_gguf *fl_model_gguf(const fl_model *m);
 const char *fl_model_path(const fl_model *m);
-const char *fl_model_name(const fl_model *m);      /* general.name or the file's name */
-const char *fl_model_hash(const fl_model *m);      /* fl_gguf_fingerprint */
+const char *fl_model_name(const fl_model *m); /* general.name or the file's name */
+const char *fl_model_hash(const fl_model *m); /* fl_gguf_fingerprint */
 const char *fl_model_tokenizer_hash(const fl_model *m);
 /* Packed weights held in memory; experts used in the mapping are not among them. */
 size_t fl_model_weight_bytes(const fl_model *m);

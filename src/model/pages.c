@@ -12,9 +12,7 @@
 
 enum { SETS = 1 + FL_ACCUMULATED };
 
-static size_t plane_floats(const fl_pass *p) {
-  return p->wide.kv * FL_KV_ROWS;
-}
+static size_t plane_floats(const fl_pass *p) { return p->wide.kv * FL_KV_ROWS; }
 
 /* A span's pages hold prefix and own rows together: one more than each needs for itself. */
 static size_t page_cap(const fl_pass *p) {
@@ -57,9 +55,13 @@ fl_attn fl_layer_attn(const fl_pass *p, size_t layer) {
   const fl_layer_hparams *l = &hp->layer[layer];
   float scale = hp->attn_scale;
   if (scale == 0) scale = (float)(1.0 / __builtin_sqrt((double)l->head_dim));
-  fl_attn a = { .n_heads = l->n_heads, .kv_heads = l->kv_heads, .head_dim = l->head_dim,
-                .v_offset = plane_floats(p) * sizeof(float), .scale = scale,
-                .softcap = hp->attn_softcap, .window = l->window };
+  fl_attn a = { .n_heads = l->n_heads,
+                .kv_heads = l->kv_heads,
+                .head_dim = l->head_dim,
+                .v_offset = plane_floats(p) * sizeof(float),
+                .scale = scale,
+                .softcap = hp->attn_softcap,
+                .window = l->window };
   if (!p->loose) {
     const fl_kv_pool *pool = fl_seq_pool(p->span[0].seq);
     const fl_kv_layer *kl = fl_kv_layer_at(pool, layer);
@@ -118,8 +120,7 @@ bool fl_pages_open(fl_pass *p, size_t layer, bool kept) {
   const bool owner = p->model->hp.layer[layer].kv_from == (int32_t)layer;
   const laying c = { .a = fl_layer_attn(p, layer), .layer = layer, .set = set_of(p, layer) };
   if (!p->loose) return owner && !kept;
-  for (size_t s = 0; s < p->n_spans; s++)
-    p->attn_span[s].pages = p->page[c.set] + p->page_first[s];
+  for (size_t s = 0; s < p->n_spans; s++) p->attn_span[s].pages = p->page[c.set] + p->page_first[s];
   if (!owner || (kept && c.set > 0)) return false;
   fl_pass_rows(p, lay_pages, &c, p->n_pages, 2 * FL_KV_ROWS * p->wide.kv);
   return true;

@@ -9,13 +9,11 @@
 #include "model/internal.h"
 
 enum {
-  LOSS_ROWS = 96,        /* head rows at a time in the loss: bounds the logits held */
-  SERIAL_VALUES = 16384  /* below this many values a region is not worth waking threads */
+  LOSS_ROWS = 96,       /* head rows at a time in the loss: bounds the logits held */
+  SERIAL_VALUES = 16384 /* below this many values a region is not worth waking threads */
 };
 
-static size_t max2(size_t a, size_t b) {
-  return a > b ? a : b;
-}
+static size_t max2(size_t a, size_t b) { return a > b ? a : b; }
 
 static fl_widths widest(const fl_model *m) {
   fl_widths w = { 0 };
@@ -182,8 +180,7 @@ int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_o
   if (p->opt.max_rows == 0) p->opt.max_rows = 1;
   if (p->opt.max_spans == 0) p->opt.max_spans = 1;
   if (p->opt.max_out_rows == 0) p->opt.max_out_rows = p->opt.max_spans;
-  if (opt->record)
-    p->loss_rows = p->opt.max_out_rows < LOSS_ROWS ? p->opt.max_out_rows : LOSS_ROWS;
+  if (opt->record) p->loss_rows = p->opt.max_out_rows < LOSS_ROWS ? p->opt.max_out_rows : LOSS_ROWS;
   p->wide = widest(m);
   p->cut = fl_last_kv_layer(&m->hp);
   find_shared_layers(p);
@@ -214,13 +211,9 @@ void fl_pass_rest(fl_pass *p) {
   fl_arena_forget(&p->arena, p->at_rest);
 }
 
-size_t fl_pass_max_rows(const fl_pass *p) {
-  return p->opt.max_rows;
-}
+size_t fl_pass_max_rows(const fl_pass *p) { return p->opt.max_rows; }
 
-const fl_model *fl_pass_model(const fl_pass *p) {
-  return p->model;
-}
+const fl_model *fl_pass_model(const fl_pass *p) { return p->model; }
 
 /* ---- regions over rows ---- */
 
@@ -240,10 +233,8 @@ static void run_region(void *arg, unsigned rank, unsigned n_ranks) {
 
 void fl_pass_rows(fl_pass *p, fl_rows_fn *fn, const void *ctx, size_t n_rows, size_t cost) {
   region r = { .p = p, .fn = fn, .ctx = ctx, .n_rows = n_rows };
-  if (n_rows * cost < SERIAL_VALUES)
-    run_region(&r, 0, 1);
-  else
-    fl_team_run(p->team, run_region, &r);
+  if (n_rows * cost < SERIAL_VALUES) run_region(&r, 0, 1);
+  else fl_team_run(p->team, run_region, &r);
 }
 
 /* ---- forward ---- */
@@ -300,8 +291,8 @@ static void place_rows(fl_pass *p, const fl_span *spans, size_t n_spans) {
     fl_seq *seq = spans[s].seq;
     size_t pos0 = rows_before(&spans[s]), n = spans[s].n_rows;
     p->span[s] = spans[s];
-    p->attn_span[s] = (fl_attn_span){ .pages = seq != NULL ? fl_seq_pages(seq) : NULL,
-                                      .n_rows = pos0 + n };
+    p->attn_span[s] =
+        (fl_attn_span){ .pages = seq != NULL ? fl_seq_pages(seq) : NULL, .n_rows = pos0 + n };
     for (size_t i = 0; i < n; i++) {
       p->row_span[at + i] = (uint32_t)s;
       p->row_token[at + i] = spans[s].tokens[i];

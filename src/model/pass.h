@@ -35,12 +35,12 @@ typedef struct fl_pass fl_pass;
 enum { FL_PASS_ROWS = 512 };
 
 typedef struct fl_pass_options {
-  size_t max_rows;     /* new rows in one forward, all spans together */
+  size_t max_rows; /* new rows in one forward, all spans together */
   size_t max_spans;
   size_t max_out_rows; /* rows in one fl_pass_logits or fl_pass_loss call; 0: max_spans */
   size_t max_prefix;   /* record only: longest prefix of a span in rows */
   bool record, checkpoint;
-  bool touch;          /* its memory is taken at birth, not by the first pass that is so large */
+  bool touch; /* its memory is taken at birth, not by the first pass that is so large */
   /* Called when a layer is through, in a forward as in a backward: loose parts' rows of it, and
    * where their gradient goes, are not touched until another call comes to it. May be NULL. */
   void (*layer_done)(void *ctx, size_t layer);
@@ -58,7 +58,7 @@ const fl_model *fl_pass_model(const fl_pass *p);
 /* Rows that stand before a span and lie in no sequence. */
 typedef struct fl_prefix_part {
   size_t n_rows;
-  float *const *k;     /* [n_layers] -> [n_rows, kv_heads, head_dim]; NULL where a layer has none */
+  float *const *k; /* [n_layers] -> [n_rows, kv_heads, head_dim]; NULL where a layer has none */
   float *const *v;
 } fl_prefix_part;
 
@@ -68,8 +68,8 @@ typedef struct fl_prefix_part {
 typedef struct fl_span {
   fl_seq *seq;
   const int32_t *tokens;
-  size_t n_rows;       /* >= 1 */
-  size_t n_silent;     /* of them, from the first on: nobody reads their outputs. 0: all are read */
+  size_t n_rows;   /* >= 1 */
+  size_t n_silent; /* of them, from the first on: nobody reads their outputs. 0: all are read */
   const fl_prefix_part *parts;
   size_t n_parts, position; /* of the first new row, when seq is NULL */
 } fl_span;

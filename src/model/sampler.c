@@ -100,9 +100,9 @@ static const float *adjust(fl_sampler *s, const float *logits, const fl_sampling
 typedef struct list {
   fl_sampler *s;
   const float *logits;
-  size_t n;            /* sorted so far */
-  float least;         /* they are those with logits from here on */
-  float slice, floor;  /* of logits */
+  size_t n;           /* sorted so far */
+  float least;        /* they are those with logits from here on */
+  float slice, floor; /* of logits */
 } list;
 
 /* Higher logit first, then lower id: a total order. */
@@ -173,14 +173,15 @@ static double begin(list *l, fl_sampler *s, const float *logits, double temperat
     s->weight[i] = fmaxf((logits[i] - best) * scale, -80); /* no smaller than floats can tell */
   fl_exp_scaled(s->kern, s->weight, s->weight, s->n_vocab, 0, 1);
   for (size_t i = 0; i < s->n_vocab; i++) sum += (double)s->weight[i];
-  *l = (list){ .s = s, .logits = logits, .least = nextafterf(best, INFINITY),
-               .slice = (float)(2.7726 * t), .floor = best - (float)(20.7 * t) };
+  *l = (list){ .s = s,
+               .logits = logits,
+               .least = nextafterf(best, INFINITY),
+               .slice = (float)(2.7726 * t),
+               .floor = best - (float)(20.7 * t) };
   return sum;
 }
 
-static double weight(const list *l, size_t i) {
-  return (double)l->s->weight[l->s->cand[i].id];
-}
+static double weight(const list *l, size_t i) { return (double)l->s->weight[l->s->cand[i].id]; }
 
 /* Cuts the list by top-k, top-p and min-p; at least one stays. Returns its length and the weights'
  * sum. `all`: the sum before the cuts. */

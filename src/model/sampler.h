@@ -12,19 +12,19 @@
 #include "kernels/kernels.h"
 
 typedef struct fl_logit_bias {
-  int32_t token;         /* in [0, n_vocab) */
-  float bias;            /* added to its logit */
+  int32_t token; /* in [0, n_vocab) */
+  float bias;    /* added to its logit */
 } fl_logit_bias;
 
 typedef struct fl_sampling {
-  double temperature;    /* 0: greedy */
-  size_t top_k;          /* 0: off */
-  double top_p;          /* 1: off */
-  double min_p;          /* 0: off */
-  double repeat_penalty; /* 1: off; applied to the last `repeat_last` tokens */
-  size_t repeat_last;    /* 0: all */
-  double presence;       /* taken from the logit of each token that the answer has; 0: off */
-  double frequency;      /* the same, times how often it has it */
+  double temperature;        /* 0: greedy */
+  size_t top_k;              /* 0: off */
+  double top_p;              /* 1: off */
+  double min_p;              /* 0: off */
+  double repeat_penalty;     /* 1: off; applied to the last `repeat_last` tokens */
+  size_t repeat_last;        /* 0: all */
+  double presence;           /* taken from the logit of each token that the answer has; 0: off */
+  double frequency;          /* the same, times how often it has it */
   const fl_logit_bias *bias; /* [n_bias], borrowed */
   size_t n_bias;
 } fl_sampling;

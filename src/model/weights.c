@@ -9,10 +9,8 @@
 #include "model/loader.h"
 
 static void tensor_name(char name[128], const char *kind, int layer) {
-  if (layer < 0)
-    snprintf(name, 128, "%s", kind);
-  else
-    snprintf(name, 128, "blk.%d.%s", layer, kind);
+  if (layer < 0) snprintf(name, 128, "%s", kind);
+  else snprintf(name, 128, "blk.%d.%s", layer, kind);
 }
 
 const fl_tensor_info *fl_load_find(const fl_loader *l, const char *kind, int layer) {
@@ -21,16 +19,15 @@ const fl_tensor_info *fl_load_find(const fl_loader *l, const char *kind, int lay
   return fl_gguf_tensor(l->g, name);
 }
 
-static int name_of(const fl_tensor_info *t) {
-  return (int)(t->name.len < 100 ? t->name.len : 100);
-}
+static int name_of(const fl_tensor_info *t) { return (int)(t->name.len < 100 ? t->name.len : 100); }
 
 /* The tensor must be a matrix [n_out, n_in] of a supported type. */
 static int check_matrix(const fl_loader *l, const fl_tensor_info *t, size_t n_out, size_t n_in) {
   if (fl_dtype_get(t->ggml_type) == NULL)
-    return fl_fail(l->err, FL_EINPUT, "%s: tensor %.*s has the type %s, which is not supported; "
-                   "convert the file to f16, q8_0 or another usual type", fl_gguf_path(l->g),
-                   name_of(t), t->name.data, fl_dtype_any_name(t->ggml_type));
+    return fl_fail(l->err, FL_EINPUT,
+                   "%s: tensor %.*s has the type %s, which is not supported; "
+                   "convert the file to f16, q8_0 or another usual type",
+                   fl_gguf_path(l->g), name_of(t), t->name.data, fl_dtype_any_name(t->ggml_type));
   if (t->dim[0] != n_in || t->dim[1] != n_out || t->dim[2] != 1 || t->dim[3] != 1)
     return fl_fail(l->err, FL_EINPUT, "%s: tensor %.*s is [%llu, %llu] where [%zu, %zu] is needed",
                    fl_gguf_path(l->g), name_of(t), t->name.data, (unsigned long long)t->dim[1],
@@ -40,7 +37,7 @@ static int check_matrix(const fl_loader *l, const fl_tensor_info *t, size_t n_ou
 
 /* A vector of n values, widened; *out stays NULL when it is absent and `optional`. */
 int fl_load_vector(const fl_loader *l, float **out, const char *kind, int layer, size_t n,
-                       bool optional) {
+                   bool optional) {
   const fl_tensor_info *t = fl_load_find(l, kind, layer);
   const fl_dtype_traits *d;
   char name[128];
@@ -102,7 +99,7 @@ int fl_load_expert(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *
 }
 
 int fl_load_proj(const fl_loader *l, fl_proj *p, const char *const *kind, int layer,
-                     const size_t *n_out, size_t n_parts, size_t n_in) {
+                 const size_t *n_out, size_t n_parts, size_t n_in) {
   const fl_tensor_info *t[3];
   for (size_t i = 0; i < n_parts; i++) {
     t[i] = fl_load_find(l, kind[i], layer);
@@ -116,8 +113,7 @@ int fl_load_proj(const fl_loader *l, fl_proj *p, const char *const *kind, int la
 }
 
 static int load_qkv_bias(const fl_loader *l, fl_layer_weights *w, int i, const size_t n_out[3]) {
-  static const char *const kind[] = { "attn_q.bias", "attn_k.bias",
-                                     "attn_v.bias" };
+  static const char *const kind[] = { "attn_q.bias", "attn_k.bias", "attn_v.bias" };
   size_t at = 0;
   int rc;
   if (fl_load_find(l, kind[0], i) == NULL) return FL_OK;
@@ -137,8 +133,7 @@ static int load_qkv_bias(const fl_loader *l, fl_layer_weights *w, int i, const s
 }
 
 static int load_attention(const fl_loader *l, fl_layer_weights *w, int i) {
-  static const char *const qkv[] = { "attn_q.weight", "attn_k.weight",
-                                     "attn_v.weight" };
+  static const char *const qkv[] = { "attn_q.weight", "attn_k.weight", "attn_v.weight" };
   static const char *const o[] = { "attn_output.weight" };
   const fl_layer_hparams *h = &l->hp->layer[i];
   size_t d = l->hp->d_model, nq = h->n_heads * h->head_dim, nkv = h->kv_heads * h->head_dim;
@@ -194,8 +189,9 @@ static int load_ends(const fl_loader *l) {
 
 int fl_weights_load(fl_weights *w, const fl_gguf *g, const fl_hparams *hp, const fl_kernels *kern,
                     bool pack_experts, fl_team *team, fl_err *err) {
-  fl_loader l = { .g = g, .hp = hp, .kern = kern, .pack_experts = pack_experts, .team = team,
-                  .w = w, .err = err };
+  fl_loader l = {
+    .g = g, .hp = hp, .kern = kern, .pack_experts = pack_experts, .team = team, .w = w, .err = err
+  };
   int rc;
   memset(w, 0, sizeof *w);
   w->n_layers = hp->n_layers;
@@ -251,8 +247,8 @@ void fl_proj_columns(const fl_proj *p, fl_team *team, float *y, size_t ldy, cons
                      size_t ldx, size_t m, size_t first, size_t end, void *scratch) {
   for (size_t i = 0; i < p->n; i++) {
     const size_t col = p->col[i], past = col + fl_panels_n_out(p->w[i]);
-    const size_t from = first > col ? (first - col) / fl_panels_nr(p->w[i]) * fl_panels_nr(p->w[i])
-                                    : 0;
+    const size_t from =
+        first > col ? (first - col) / fl_panels_nr(p->w[i]) * fl_panels_nr(p->w[i]) : 0;
     const size_t to = end < past ? end : past;
     if (col + from < to)
       fl_matmul_cols(p->w[i], team, y + col + from, ldy, x, ldx, m, from, to - col - from, scratch);

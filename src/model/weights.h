@@ -17,18 +17,18 @@
 /* Several matrices over one input whose outputs stand side by side. */
 typedef struct fl_proj {
   fl_panels *w[3];
-  size_t col[3];   /* first output column of w[i] */
-  size_t n;        /* products */
-  size_t n_out;    /* columns in all */
+  size_t col[3]; /* first output column of w[i] */
+  size_t n;      /* products */
+  size_t n_out;  /* columns in all */
 } fl_proj;
 
 /* Router and experts of one layer. */
 typedef struct fl_moe_weights {
-  fl_proj router;          /* [n_experts, d_model] */
-  float *router_scale;     /* [d_model] or NULL: multiplies the normed router input (gemma4) */
-  float *expert_scale;     /* [n_experts] or NULL: multiplies the weights of chosen experts */
+  fl_proj router;      /* [n_experts, d_model] */
+  float *router_scale; /* [d_model] or NULL: multiplies the normed router input (gemma4) */
+  float *expert_scale; /* [n_experts] or NULL: multiplies the weights of chosen experts */
   float *pre_norm, *post_norm, *dense_post_norm; /* gemma4's norms around both branches, or NULL */
-  fl_proj *gate_up, *down; /* [n_experts] */
+  fl_proj *gate_up, *down;                       /* [n_experts] */
 } fl_moe_weights;
 
 /* Per-layer embedding of one layer (gemma4). */
@@ -41,20 +41,20 @@ typedef struct fl_layer_weights {
   float *attn_norm, *q_norm, *k_norm, *post_attn_norm; /* [d_model] or [head_dim] */
   float *ffn_norm, *post_ffn_norm;
   fl_proj qkv, gate_up;
-  float *qkv_bias;         /* [qkv.n_out] or NULL */
+  float *qkv_bias; /* [qkv.n_out] or NULL */
   fl_proj attn_out, ffn_down;
-  fl_moe_weights *moe;     /* NULL: dense only */
-  fl_ple_weights *ple;     /* NULL: none */
-  float out_scale;         /* multiplies the block's output; 1: none */
+  fl_moe_weights *moe; /* NULL: dense only */
+  fl_ple_weights *ple; /* NULL: none */
+  float out_scale;     /* multiplies the block's output; 1: none */
 } fl_layer_weights;
 
 typedef struct fl_weights {
-  fl_panels *head;                 /* [n_vocab, d_model] */
-  const fl_tensor_info *embd;      /* rows are read from the mapping */
+  fl_panels *head;            /* [n_vocab, d_model] */
+  const fl_tensor_info *embd; /* rows are read from the mapping */
   float *out_norm;
-  const fl_tensor_info *ple_embd;  /* [n_vocab, n_layers * n_embd_per_layer] or NULL */
-  fl_proj ple_proj;                /* [n_layers * n_embd_per_layer, d_model] */
-  float *ple_norm;                 /* [n_embd_per_layer] */
+  const fl_tensor_info *ple_embd; /* [n_vocab, n_layers * n_embd_per_layer] or NULL */
+  fl_proj ple_proj;               /* [n_layers * n_embd_per_layer, d_model] */
+  float *ple_norm;                /* [n_embd_per_layer] */
   fl_layer_weights *layer;
   size_t n_layers, n_experts, bytes;
 } fl_weights;

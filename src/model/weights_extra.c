@@ -68,15 +68,15 @@ static int load_moe(const fl_loader *l, fl_layer_weights *w, int i) {
       (rc = fl_load_vector(l, &m->post_norm, "post_ffw_norm_2.weight", i, d, true)) < 0 ||
       (rc = fl_load_vector(l, &m->dense_post_norm, "post_ffw_norm_1.weight", i, d, true)) < 0)
     return rc;
-  if (l->hp->layer[i].n_ff != 0 && (m->router_scale == NULL || m->pre_norm == NULL ||
-      m->post_norm == NULL || m->dense_post_norm == NULL || w->post_ffn_norm == NULL))
+  if (l->hp->layer[i].n_ff != 0 &&
+      (m->router_scale == NULL || m->pre_norm == NULL || m->post_norm == NULL ||
+       m->dense_post_norm == NULL || w->post_ffn_norm == NULL))
     return fl_fail(l->err, FL_EINPUT,
                    "%s: layer %d has experts beside a dense part but lacks a norm "
                    "of theirs",
                    fl_gguf_path(l->g), i);
   /* The router's input scale comes with 1/sqrt(d): folded in once. */
-  for (size_t j = 0; m->router_scale != NULL && j < d; j++)
-    m->router_scale[j] /= sqrtf((float)d);
+  for (size_t j = 0; m->router_scale != NULL && j < d; j++) m->router_scale[j] /= sqrtf((float)d);
   for (size_t e = 0; e < n; e++)
     if ((rc = load_expert(l, m, i, e)) < 0) return rc;
   return FL_OK;

@@ -55,7 +55,8 @@ static int trim_selection(fl_engine *e, fl_job *j, fl_err *err) {
 
 /* Once a job, however long it waits for room afterwards. *waits: for the index. */
 static int select_docs(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
-  const fl_select_options o = { .rag = e->opt.rag, .adaptive = e->opt.adaptive,
+  const fl_select_options o = { .rag = e->opt.rag,
+                                .adaptive = e->opt.adaptive,
                                 .margin = e->opt.margin };
   const fl_message *q = last_user(j);
   fl_err why = { 0 };
@@ -79,8 +80,11 @@ static int select_docs(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
 }
 
 static int render(fl_engine *e, fl_job *j, bool behind_rows, const char *scope, fl_err *err) {
-  const fl_render c = { .msgs = j->req.msgs, .n_msgs = j->req.n_msgs, .thinking = j->req.thinking,
-                        .behind_rows = behind_rows, .scope = scope,
+  const fl_render c = { .msgs = j->req.msgs,
+                        .n_msgs = j->req.n_msgs,
+                        .thinking = j->req.thinking,
+                        .behind_rows = behind_rows,
+                        .scope = scope,
                         .answers = scope != NULL ? &e->answers : NULL };
   fl_ids_reset(&j->prompt);
   return fl_render_ids(&e->renderer, &c, &j->prompt, err);
@@ -119,23 +123,30 @@ static int open_slot(fl_engine *e, fl_job *j, fl_err *err) {
   if (j->max_new > e->opt.ctx - used) j->max_new = e->opt.ctx - used;
   /* An answer as long as it likes must not be refused for what it may never need. */
   while (j->max_new > 256 && fl_slots_too_large(&e->slots, used + j->max_new)) j->max_new /= 2;
-  const fl_slot_wish w = { .prefix = j->prefix, .ids = j->prompt.data, .n = j->prompt.len,
-                           .rows = used + j->max_new, .key = j->req.key,
+  const fl_slot_wish w = { .prefix = j->prefix,
+                           .ids = j->prompt.data,
+                           .n = j->prompt.len,
+                           .rows = used + j->max_new,
+                           .key = j->req.key,
                            .owner = j->req.owner };
   return fl_slots_open(&j->slot, &e->slots, &w, err);
 }
 
 static void tell_start(fl_engine *e, fl_job *j) {
   fl_job_doc doc[FL_PREFIX_DOCS];
-  fl_job_start s = { .docs = doc, .rows = j->prefix->rows, .prompt_tokens = j->prompt.len,
-                     .cached_tokens = j->done, .queue_s = fl_now_s() - j->submitted };
+  fl_job_start s = { .docs = doc,
+                     .rows = j->prefix->rows,
+                     .prompt_tokens = j->prompt.len,
+                     .cached_tokens = j->done,
+                     .queue_s = fl_now_s() - j->submitted };
   pthread_mutex_lock(&e->fleet_mu);
   for (size_t i = 0; i < j->prefix->n_docs; i++) {
     fl_doc_info d = { .name = "" };
     size_t at;
     if (fl_doc_by_id(e->fleet, j->prefix->doc[i], &at)) fl_fleet_doc(e->fleet, at, &d);
-    doc[s.n_docs++] = (fl_job_doc){ .id = d.id, .name = d.name, .score = j->docs.score[i],
-                                    .rows = j->prefix->doc_rows[i] };
+    doc[s.n_docs++] = (fl_job_doc){
+      .id = d.id, .name = d.name, .score = j->docs.score[i], .rows = j->prefix->doc_rows[i]
+    };
   }
   pthread_mutex_unlock(&e->fleet_mu);
   if (j->sink.on_start != NULL) j->sink.on_start(j->sink.ctx, &s);
@@ -210,8 +221,10 @@ static outcome admit_one(fl_engine *e, fl_job *j) {
 static bool give_up_waiting(fl_engine *e, fl_job *j, size_t waiting) {
   fl_err err = { 0 };
   if (waiting <= (e->opt.queue + 1) / 2 || !fl_engine_disk_stands(e)) return false;
-  (void)fl_fail(&err, FL_EFULL, "%zu requests wait for documents from a disk that does not answer, "
-                "which is the limit; try again later", waiting - 1);
+  (void)fl_fail(&err, FL_EFULL,
+                "%zu requests wait for documents from a disk that does not answer, "
+                "which is the limit; try again later",
+                waiting - 1);
   leave_queue(e, j);
   fl_job_finish(e, j, FL_FINISH_ERROR, NULL, err.code, err.text);
   return true;

@@ -15,8 +15,12 @@ struct fl_pending_token {
 
 void fl_deliver_init(fl_deliver *d, const fl_tokenizer *tok, bool special, char **stop,
                      size_t n_stop, bool logprobs, size_t n_top) {
-  *d = (fl_deliver){ .tok = tok, .special = special, .stop = stop, .n_stop = n_stop,
-                     .logprobs = logprobs, .n_top = logprobs ? n_top : 0 };
+  *d = (fl_deliver){ .tok = tok,
+                     .special = special,
+                     .stop = stop,
+                     .n_stop = n_stop,
+                     .logprobs = logprobs,
+                     .n_top = logprobs ? n_top : 0 };
 }
 
 void fl_deliver_release(fl_deliver *d) {
@@ -82,7 +86,8 @@ static int note_token(fl_deliver *d, int32_t id, const float *logits, size_t n_v
   if (grow(d) != FL_OK) return FL_ENOMEM;
   double norm = log_sum(logits, n_vocab);
   d->token[d->n_tokens] = (fl_pending_token){ .id = id,
-    .logprob = (float)((double)logits[id] - norm), .end = d->text.len + d->raw.len };
+                                              .logprob = (float)((double)logits[id] - norm),
+                                              .end = d->text.len + d->raw.len };
   if (d->n_top > 0) find_top(d->top + d->n_tokens * d->n_top, d->n_top, logits, n_vocab, norm);
   d->n_tokens++;
   return FL_OK;
@@ -182,8 +187,7 @@ static int take_tokens(fl_deliver *d, size_t upto, bool last, fl_job_delta *out)
   if (d->n_top > 0) memcpy(d->out_top, d->top, n * d->n_top * sizeof *d->out_top);
   d->n_tokens -= n;
   memmove(d->token, d->token + n, d->n_tokens * sizeof *d->token);
-  if (d->n_top > 0)
-    memmove(d->top, d->top + n * d->n_top, d->n_tokens * d->n_top * sizeof *d->top);
+  if (d->n_top > 0) memmove(d->top, d->top + n * d->n_top, d->n_tokens * d->n_top * sizeof *d->top);
   out->n_tokens = n;
   return FL_OK;
 }

@@ -19,18 +19,18 @@ typedef struct fl_pending_token fl_pending_token;
 
 typedef struct fl_deliver {
   const fl_tokenizer *tok;
-  bool special;            /* control tokens show as text */
+  bool special; /* control tokens show as text */
   bool logprobs;
   size_t n_top;
-  char **stop;             /* borrowed */
+  char **stop; /* borrowed */
   size_t n_stop;
   fl_buf raw;              /* bytes that do not make a character yet */
   fl_buf text;             /* checked text, all of it */
   size_t sent;             /* bytes of it that went out */
   fl_pending_token *token; /* logprobs: tokens that did not go out */
   size_t n_tokens, cap;
-  fl_job_logprob *top;     /* [cap * n_top] alternatives of them */
-  fl_buf bytes;            /* texts of tokens, while a piece goes out */
+  fl_job_logprob *top; /* [cap * n_top] alternatives of them */
+  fl_buf bytes;        /* texts of tokens, while a piece goes out */
   fl_job_logprob *out, *out_top;
   size_t out_cap;
 } fl_deliver;

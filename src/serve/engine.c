@@ -15,14 +15,20 @@
 #include "serve/engine_state.h"
 
 enum {
-  ANSWERS = 1024, ANSWER_TOKENS = 1 << 20, /* remembered */
+  ANSWERS = 1024,
+  ANSWER_TOKENS = 1 << 20, /* remembered */
   STICKIES = 4096
 };
 
 void fl_engine_options_default(fl_engine_options *o) {
-  *o = (fl_engine_options){ .n_slots = 8, .queue = 64, .kv = FL_KV_F16,
-                            .rag = { .docs = 2, .chunks = 8, .floor = -1 }, .margin = 0.05,
-                            .speculate = true, .spill_files = 64, .reload_s = 2 };
+  *o = (fl_engine_options){ .n_slots = 8,
+                            .queue = 64,
+                            .kv = FL_KV_F16,
+                            .rag = { .docs = 2, .chunks = 8, .floor = -1 },
+                            .margin = 0.05,
+                            .speculate = true,
+                            .spill_files = 64,
+                            .reload_s = 2 };
 }
 
 /* --- the loop --- */
@@ -130,8 +136,7 @@ static void publish(fl_engine *e) {
 static bool nothing_to_do(const fl_engine *e, bool more) {
   size_t ready = 0;
   if (e->embed != NULL) return false;
-  if (e->n_jobs == 0)
-    return !e->stopping && (e->head == NULL || (e->held_up && !e->box->news));
+  if (e->n_jobs == 0) return !e->stopping && (e->head == NULL || (e->held_up && !e->box->news));
   for (size_t i = 0; i < e->n_jobs; i++) ready += e->active[i]->ready;
   return ready == 0 && !more && !e->box->news;
 }
@@ -220,8 +225,10 @@ static int make_pass(fl_engine *e, fl_err *err) {
   const fl_hparams *hp = fl_model_hparams(e->model);
   const fl_kernels *kern = fl_model_kernels(e->model);
   e->out_rows = e->opt.n_slots + FL_DRAFT_ROWS;
-  const fl_pass_options o = { .max_rows = FL_STEP_ROWS, .max_spans = e->opt.n_slots + 1,
-                              .max_out_rows = e->out_rows, .touch = true };
+  const fl_pass_options o = { .max_rows = FL_STEP_ROWS,
+                              .max_spans = e->opt.n_slots + 1,
+                              .max_out_rows = e->out_rows,
+                              .touch = true };
   int rc = fl_pass_new(&e->pass, e->model, e->team, &o, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&e->pool, hp, kern, e->opt.kv, (size_t)e->opt.max_bytes, err);
@@ -229,8 +236,9 @@ static int make_pass(fl_engine *e, fl_err *err) {
   if (rc == FL_OK) rc = make_samplers(e, err);
   if (rc != FL_OK) return rc;
   e->logits = fl_aligned_calloc(e->out_rows * hp->n_vocab, sizeof *e->logits);
-  return e->logits != NULL ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots",
-                                             e->opt.n_slots);
+  return e->logits != NULL
+             ? FL_OK
+             : fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots", e->opt.n_slots);
 }
 
 /* On the spill's thread, or the loader's. */
@@ -245,8 +253,9 @@ static int make_state(fl_engine *e, fl_err *err) {
   if (rc == FL_OK && e->opt.spill_dir != NULL)
     rc = fl_spill_open(&e->spill, e->opt.spill_dir, e->opt.spill_files, e->model, e->pool, err);
   if (rc == FL_OK && e->spill != NULL) {
-    const fl_spill_hooks h = { .ready = on_read, .ready_ctx = e->box, .disk = e->opt.reading,
-                               .disk_ctx = e->opt.reading_ctx };
+    const fl_spill_hooks h = {
+      .ready = on_read, .ready_ctx = e->box, .disk = e->opt.reading, .disk_ctx = e->opt.reading_ctx
+    };
     fl_spill_set_hooks(e->spill, &h);
     fl_engine_recall(e);
   }
@@ -298,9 +307,13 @@ static void first_stats(fl_engine *e) {
 }
 
 static int start_loader(fl_engine *e, fl_err *err) {
-  const fl_loader_options o = { .dir = fl_fleet_dir(e->fleet), .every_s = e->opt.reload_s,
-                                .dim = fl_model_hparams(e->model)->d_model, .ready = on_read,
-                                .gone = on_gone, .ctx = e->box, .reading = e->opt.reading,
+  const fl_loader_options o = { .dir = fl_fleet_dir(e->fleet),
+                                .every_s = e->opt.reload_s,
+                                .dim = fl_model_hparams(e->model)->d_model,
+                                .ready = on_read,
+                                .gone = on_gone,
+                                .ctx = e->box,
+                                .reading = e->opt.reading,
                                 .reading_ctx = e->opt.reading_ctx };
   (void)fl_fleet_load_index(e->fleet, NULL); /* a question that needs it will say why */
   fl_fleet_keep_off_disk(e->fleet);
@@ -402,9 +415,9 @@ static int embed_ids(const fl_engine *e, const char *text, size_t len, fl_ids *i
                  : fl_tokenize(fl_model_tokenizer(e->model), ids, b.data, b.len, FL_TOK_BOS, err);
   fl_buf_release(&b);
   if (rc == FL_OK && ids->len > e->opt.ctx)
-    rc = fl_fail(err, FL_EINPUT,
-                 "the text has %zu tokens, the context has room for %zu; shorten it",
-                 ids->len, e->opt.ctx);
+    rc =
+        fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
+                ids->len, e->opt.ctx);
   return rc;
 }
 
@@ -417,8 +430,7 @@ static int await_embedding(fl_engine *e, fl_embed_task *t, fl_err *err) {
   pthread_mutex_lock(&box->mu);
   fl_embed_task **at = &e->embed;
   for (; *at != NULL; at = &(*at)->next) n++;
-  if (e->stopping)
-    rc = fl_fail(err, FL_EBUSY, "the server is stopping");
+  if (e->stopping) rc = fl_fail(err, FL_EBUSY, "the server is stopping");
   else if (n >= e->opt.queue + 1)
     rc = fl_fail(err, FL_EFULL, "%zu texts wait to be embedded, which is the limit", n);
   if (rc == FL_OK) {

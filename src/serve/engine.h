@@ -29,18 +29,18 @@ typedef struct fl_engine fl_engine;
 typedef struct fl_job fl_job;
 
 typedef struct fl_engine_options {
-  size_t n_slots;        /* conversations decoded at once; 1..64 */
-  size_t queue;          /* jobs that may wait */
-  size_t ctx;            /* rows of a slot at most, cartridges included; 0: the model's context */
+  size_t n_slots; /* conversations decoded at once; 1..64 */
+  size_t queue;   /* jobs that may wait */
+  size_t ctx;     /* rows of a slot at most, cartridges included; 0: the model's context */
   fl_kv_type kv;
-  uint64_t max_bytes;    /* K/V memory in all; 0: half of what is available */
+  uint64_t max_bytes; /* K/V memory in all; 0: half of what is available */
   fl_rag_options rag;
-  bool adaptive;         /* a follow-up may change the documents */
-  double margin;         /* by how much better the others must score */
+  bool adaptive; /* a follow-up may change the documents */
+  double margin; /* by how much better the others must score */
   bool speculate;
   const char *spill_dir; /* NULL: slots are not spilled to disk */
   size_t spill_files;
-  double reload_s;       /* how often the fleet's manifest is looked at; 0: when a file is missed */
+  double reload_s; /* how often the fleet's manifest is looked at; 0: when a file is missed */
   void (*reading)(void *ctx); /* for tests, on a thread that is about to wait for the disk, of the
                                  fleet or of spilled slots; may be NULL */
   void *reading_ctx;
@@ -59,29 +59,34 @@ void fl_engine_stop(fl_engine *e, double grace_s);
 typedef enum fl_rag_mode { FL_RAG_AUTO, FL_RAG_NONE, FL_RAG_NAMED } fl_rag_mode;
 
 typedef struct fl_job_request {
-  const fl_message *msgs;  /* copied; the last one is the user's */
+  const fl_message *msgs; /* copied; the last one is the user's */
   size_t n_msgs;
   bool thinking;
-  fl_sampling sampling;    /* biases are copied */
+  fl_sampling sampling; /* biases are copied */
   uint64_t seed;
   size_t max_new;
   const char *const *stop; /* strings; copied */
   size_t n_stop;
   bool logprobs;
-  size_t top_logprobs;     /* 0..20 */
+  size_t top_logprobs; /* 0..20 */
   fl_rag_mode rag;
   const char *const *docs; /* FL_RAG_NAMED: names; copied */
   size_t n_docs;
   const char *conversation; /* id for the sticky selection; NULL: hash of the whole opening */
-  uint32_t owner;          /* rows, answers and selections are shared among equal ones only */
+  uint32_t owner;           /* rows, answers and selections are shared among equal ones only */
 } fl_job_request;
 
-typedef struct fl_job_doc { uint32_t id; const char *name; double score; size_t rows; } fl_job_doc;
+typedef struct fl_job_doc {
+  uint32_t id;
+  const char *name;
+  double score;
+  size_t rows;
+} fl_job_doc;
 
 /* Told once, when the job has its slot. Pointers are valid during the call. */
 typedef struct fl_job_start {
   const fl_job_doc *docs;
-  size_t n_docs, rows;       /* cartridge rows in front of the prompt */
+  size_t n_docs, rows;                 /* cartridge rows in front of the prompt */
   size_t prompt_tokens, cached_tokens; /* tokens; cartridge rows are counted in neither */
   double queue_s;
 } fl_job_start;
@@ -89,7 +94,7 @@ typedef struct fl_job_start {
 typedef struct fl_job_logprob {
   int32_t token;
   float logprob;
-  const char *text;          /* bytes of the token */
+  const char *text; /* bytes of the token */
   size_t len;
 } fl_job_logprob;
 
@@ -98,25 +103,28 @@ typedef struct fl_job_logprob {
 typedef struct fl_job_delta {
   const char *text;
   size_t len;
-  const fl_job_logprob *token;     /* [n_tokens] tokens of this delta */
-  const fl_job_logprob *top;       /* [n_tokens * n_top] */
+  const fl_job_logprob *token; /* [n_tokens] tokens of this delta */
+  const fl_job_logprob *top;   /* [n_tokens * n_top] */
   size_t n_tokens, n_top;
 } fl_job_delta;
 
 typedef enum fl_finish {
-  FL_FINISH_STOP, FL_FINISH_LENGTH, FL_FINISH_CANCELLED, FL_FINISH_ERROR
+  FL_FINISH_STOP,
+  FL_FINISH_LENGTH,
+  FL_FINISH_CANCELLED,
+  FL_FINISH_ERROR
 } fl_finish;
 
 typedef struct fl_job_end {
   fl_finish finish;
-  const char *stop_string;   /* which one, or NULL */
+  const char *stop_string; /* which one, or NULL */
   size_t completion_tokens, drafted, accepted;
   double ttft_s, seconds;
-  int code;                  /* FL_OK, or with FL_FINISH_ERROR: FL_EINPUT the conversation does not
+  int code;          /* FL_OK, or with FL_FINISH_ERROR: FL_EINPUT the conversation does not
                                 fit the context, or the memory even alone, behind its documents;
                                 FL_ENOMEM; FL_EFAIL the documents could not be had; FL_EFULL too
                                 many wait for a disk that does not answer (say 429) */
-  const char *error;         /* one sentence with code < 0 */
+  const char *error; /* one sentence with code < 0 */
 } fl_job_end;
 
 /* Called on the engine thread; must not block. Returning false from on_delta cancels. */

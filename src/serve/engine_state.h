@@ -31,16 +31,16 @@
 
 enum {
   FL_SERVE_SLOTS = 64,
-  FL_STEP_ROWS = 256,      /* rows of one pass at most */
-  FL_DRAFT_ROWS = 32       /* draft rows of one pass, all jobs together */
+  FL_STEP_ROWS = 256, /* rows of one pass at most */
+  FL_DRAFT_ROWS = 32  /* draft rows of one pass, all jobs together */
 };
 
 /* Where jobs wait and wake the engine; outlives the engine as long as somebody holds a job. */
 typedef struct fl_mailbox {
   pthread_mutex_t mu;
-  pthread_cond_t wake;     /* the engine */
-  pthread_cond_t done;     /* embeddings */
-  bool news;               /* under mu: something has come since the engine looked */
+  pthread_cond_t wake; /* the engine */
+  pthread_cond_t done; /* embeddings */
+  bool news;           /* under mu: something has come since the engine looked */
   atomic_size_t refs;
 } fl_mailbox;
 
@@ -48,11 +48,11 @@ typedef struct fl_mailbox {
 typedef struct fl_embed_task {
   struct fl_embed_task *next;
   fl_ids ids;
-  size_t at;               /* tokens that were run */
+  size_t at; /* tokens that were run */
   fl_seq *seq;
   float *out;
   int rc;
-  bool finished;           /* under mu */
+  bool finished; /* under mu */
   fl_err err;
 } fl_embed_task;
 
@@ -69,49 +69,49 @@ typedef struct fl_request { /* a copy of fl_job_request with its own memory */
   size_t n_top;
   fl_rag_mode rag;
   fl_selection named;
-  char key[FL_HASH_TEXT];  /* of the conversation */
+  char key[FL_HASH_TEXT]; /* of the conversation */
   uint32_t owner;
-  char *bytes;             /* messages' texts */
-  fl_logit_bias *bias;     /* the sampling's */
+  char *bytes;         /* messages' texts */
+  fl_logit_bias *bias; /* the sampling's */
 } fl_request;
 
 struct fl_job {
   fl_mailbox *box;
   atomic_size_t refs;
   atomic_bool cancel;
-  struct fl_job *next;     /* queue; under mu */
+  struct fl_job *next; /* queue; under mu */
   fl_request req;
   fl_job_sink sink;
   double submitted;
 
   /* The engine's thread. */
-  bool selected;           /* docs and known_print are set */
+  bool selected; /* docs and known_print are set */
   fl_selection docs;
   char known_print[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
-  fl_prefix *prefix;       /* held; NULL: not composed yet */
-  int loads;               /* how often it had something read */
-  uint64_t look;           /* the look that it waits for; 0: none */
+  fl_prefix *prefix;              /* held; NULL: not composed yet */
+  int loads;                      /* how often it had something read */
+  uint64_t look;                  /* the look that it waits for; 0: none */
   fl_ids prompt;
-  bool ready;              /* its slot has the rows that are to be had */
-  size_t done;             /* prompt tokens that have rows */
+  bool ready;  /* its slot has the rows that are to be had */
+  size_t done; /* prompt tokens that have rows */
   fl_slot *slot;
   fl_ids out;
-  int32_t carry;           /* last token, without a row yet */
+  int32_t carry; /* last token, without a row yet */
   fl_rng rng;
-  fl_suffix own;           /* prompt and answer, for drafts */
+  fl_suffix own; /* prompt and answer, for drafts */
   fl_draft draft;
-  size_t n_draft;          /* tokens of it in this step */
+  size_t n_draft; /* tokens of it in this step */
   fl_gate gate;
   fl_deliver deliver;
   size_t max_new, drafted, accepted;
-  double first;            /* clock of the first token */
+  double first; /* clock of the first token */
   int32_t row_token[1 + FL_DRAFT_MAX];
-  size_t rows, first_out;  /* of this step: rows, and the first of its logits */
+  size_t rows, first_out; /* of this step: rows, and the first of its logits */
 };
 
 typedef struct fl_load { /* what is read for a job, or was */
-  fl_supply *supply;       /* the loader's until `there`; NULL: none */
-  fl_job *job;             /* NULL: it has gone */
+  fl_supply *supply;     /* the loader's until `there`; NULL: none */
+  fl_job *job;           /* NULL: it has gone */
   bool there;
   double began;
   int rc;
@@ -119,9 +119,9 @@ typedef struct fl_load { /* what is read for a job, or was */
 } fl_load;
 
 typedef struct fl_look { /* looks at the manifest for its index, which was missed */
-  uint64_t asked, done;    /* how many */
+  uint64_t asked, done;  /* how many */
   double began;
-  int rc;                  /* of the last look, asked for or not */
+  int rc; /* of the last look, asked for or not */
   fl_err err;
 } fl_look;
 
@@ -129,7 +129,7 @@ struct fl_engine {
   fl_engine_options opt;
   fl_model *model;
   fl_team *team;
-  fl_fleet *fleet;         /* NULL: bare; fleet_mu */
+  fl_fleet *fleet; /* NULL: bare; fleet_mu */
   fl_events *log;
   pthread_mutex_t fleet_mu;
   fl_mailbox *box;
@@ -140,15 +140,15 @@ struct fl_engine {
   fl_embed_task *embed;
   size_t n_queued, n_active;
   bool stopping;
-  double deadline;         /* of stopping */
-  double job_s;            /* smoothed seconds of a job in its slot */
+  double deadline; /* of stopping */
+  double job_s;    /* smoothed seconds of a job in its slot */
   fl_engine_stats stats;
 
   /* The engine's thread. */
   fl_pass *pass;
   fl_kv_pool *pool, *embed_pool;
-  fl_sampler **sampler;    /* [ranks of the team] */
-  float *logits;           /* [out_rows, n_vocab] */
+  fl_sampler **sampler; /* [ranks of the team] */
+  float *logits;        /* [out_rows, n_vocab] */
   size_t out_rows;
   fl_renderer renderer;
   fl_answers answers;
@@ -157,16 +157,16 @@ struct fl_engine {
   fl_slots slots;
   fl_spill *spill;
   fl_cost cost;
-  double trimmed;          /* clock of the last time that free pages were given back */
-  double row_s;            /* smoothed seconds of a row in a slice of prefill */
-  fl_loader *loader;       /* NULL without a fleet */
+  double trimmed;    /* clock of the last time that free pages were given back */
+  double row_s;      /* smoothed seconds of a row in a slice of prefill */
+  fl_loader *loader; /* NULL without a fleet */
   fl_load load;
   fl_look look;
-  bool held_up;            /* nobody in the queue can go on before there is news */
-  size_t turn;             /* rotates the order of prompts */
+  bool held_up; /* nobody in the queue can go on before there is news */
+  size_t turn;  /* rotates the order of prompts */
   fl_job *active[FL_SERVE_SLOTS];
-  size_t n_jobs;           /* in active; n_active for others to read */
-  bool told;               /* of a fleet that cannot be followed */
+  size_t n_jobs; /* in active; n_active for others to read */
+  bool told;     /* of a fleet that cannot be followed */
 };
 
 /* job.c */
@@ -203,7 +203,7 @@ bool fl_engine_room_to_come(const fl_engine *e, const fl_job *j);
 /* The job goes. */
 void fl_engine_need_over(fl_engine *e, const fl_job *j);
 void fl_engine_supplied(fl_engine *e, const fl_loaded *l); /* the loader has ended it */
-void fl_engine_load_release(fl_engine *e); /* once the loader has been stopped */
+void fl_engine_load_release(fl_engine *e);                 /* once the loader has been stopped */
 
 /* recall.c */
 /* Fills in what the spilled files tell of earlier conversations. */

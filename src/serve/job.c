@@ -243,11 +243,15 @@ void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_stri
   count_end(e, j, how, j->slot != NULL ? now - j->submitted : 0);
   j->slot = NULL;
   j->prefix = NULL;
-  const fl_job_end end = { .finish = how, .stop_string = stop_string,
-                           .completion_tokens = j->out.len, .drafted = j->drafted,
+  const fl_job_end end = { .finish = how,
+                           .stop_string = stop_string,
+                           .completion_tokens = j->out.len,
+                           .drafted = j->drafted,
                            .accepted = j->accepted,
                            .ttft_s = j->first > 0 ? j->first - j->submitted : 0,
-                           .seconds = now - j->submitted, .code = code, .error = text };
+                           .seconds = now - j->submitted,
+                           .code = code,
+                           .error = text };
   j->sink.on_end(j->sink.ctx, &end);
   fl_job_unref(j);
 }

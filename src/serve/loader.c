@@ -16,13 +16,13 @@ struct fl_loader {
   pthread_t thread;
   pthread_mutex_t mu;
   pthread_cond_t change;
-  struct stat seen;       /* the thread's: of the file that was read last; size -1: none */
+  struct stat seen; /* the thread's: of the file that was read last; size -1: none */
 
   /* Under mu. */
-  fl_supply *supply;      /* to be read */
-  bool asked;             /* for a look */
-  fl_loaded out;          /* not taken yet */
-  bool busy, stop;        /* with the disk; to end, and nobody wants anything any more */
+  fl_supply *supply; /* to be read */
+  bool asked;        /* for a look */
+  fl_loaded out;     /* not taken yet */
+  bool busy, stop;   /* with the disk; to end, and nobody wants anything any more */
 };
 
 static void loaded_release(fl_loaded *l) {
@@ -49,8 +49,7 @@ static bool is_seen(fl_loader *w) {
   struct stat st;
   if (stat(w->path, &st) != 0) return false; /* reading it will say why */
   const bool same = st.st_ino == w->seen.st_ino && st.st_dev == w->seen.st_dev &&
-                    st.st_size == w->seen.st_size &&
-                    st.st_mtim.tv_sec == w->seen.st_mtim.tv_sec &&
+                    st.st_size == w->seen.st_size && st.st_mtim.tv_sec == w->seen.st_mtim.tv_sec &&
                     st.st_mtim.tv_nsec == w->seen.st_mtim.tv_nsec;
   w->seen = st;
   return same;

@@ -15,11 +15,11 @@
 typedef struct fl_loader fl_loader;
 
 typedef struct fl_loader_options {
-  const char *dir;         /* the fleet's */
-  size_t dim;              /* the width of its model */
-  double every_s;          /* between looks at the manifest; 0: only when something is missed */
+  const char *dir;          /* the fleet's */
+  size_t dim;               /* the width of its model */
+  double every_s;           /* between looks at the manifest; 0: only when something is missed */
   void (*ready)(void *ctx); /* called on the thread when there is something to take */
-  void *ctx;               /* lives until the thread is gone: `gone` */
+  void *ctx;                /* lives until the thread is gone: `gone` */
   void (*gone)(void *ctx);
   void (*reading)(void *ctx); /* before what somebody waits for, for tests that hold the disk;
                                  NULL */
@@ -36,14 +36,14 @@ void fl_loader_look(fl_loader *w);
 
 /* What came since the last call. Does not wait. */
 typedef struct fl_loaded {
-  bool any;                /* a manifest was read, well or not */
+  bool any; /* a manifest was read, well or not */
   int rc;
   fl_err err;
-  fl_manifest now;         /* the caller's, when rc is FL_OK */
-  struct fl_index *index;  /* its index, the caller's, when index_rc is FL_OK */
+  fl_manifest now;        /* the caller's, when rc is FL_OK */
+  struct fl_index *index; /* its index, the caller's, when index_rc is FL_OK */
   int index_rc;
   fl_err index_err;
-  fl_supply *supply;       /* has ended; NULL: none */
+  fl_supply *supply; /* has ended; NULL: none */
   int supply_rc;
   fl_err supply_err;
 } fl_loaded;

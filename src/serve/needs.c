@@ -105,8 +105,7 @@ int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err) {
   int rc = fl_selection_rows(e->fleet, &j->docs, &rows, err);
   e->slots.elsewhere = 0; /* what was read turns into these rows */
   if (rc == FL_OK) rc = fl_slots_make_room(&e->slots, rows, NULL, err);
-  if (rc == FL_OK)
-    rc = fl_prefix_make(out, &e->prefixes, e->fleet, &j->docs, e->load.supply, err);
+  if (rc == FL_OK) rc = fl_prefix_make(out, &e->prefixes, e->fleet, &j->docs, e->load.supply, err);
   if (rc == FL_OK && e->opt.speculate)
     fl_prefix_take_texts(*out, fl_model_tokenizer(e->model), e->load.supply);
   if (rc == FL_EFULL) e->slots.elsewhere = held; /* it waits for room with what it has */

@@ -26,8 +26,8 @@ enum {
 };
 
 typedef struct fl_selection {
-  uint32_t doc[FL_PREFIX_DOCS];  /* ids */
-  double score[FL_PREFIX_DOCS];  /* 0 for documents that were named */
+  uint32_t doc[FL_PREFIX_DOCS]; /* ids */
+  double score[FL_PREFIX_DOCS]; /* 0 for documents that were named */
   size_t n;
 } fl_selection;
 static inline bool fl_same_docs(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b) {
@@ -51,10 +51,10 @@ typedef struct fl_prefix {
   char print[FL_HASH_TEXT]; /* fingerprint of the rows */
   fl_seq *seq;              /* NULL without documents */
   size_t rows;
-  size_t refs;              /* slots behind it and jobs that wait for one */
+  size_t refs; /* slots behind it and jobs that wait for one */
   uint64_t used;
-  fl_suffix text;           /* the documents' tokens, for drafts */
-  fl_suffix past;           /* answers given behind it, of one owner */
+  fl_suffix text; /* the documents' tokens, for drafts */
+  fl_suffix past; /* answers given behind it, of one owner */
   uint32_t past_owner;
 } fl_prefix;
 

@@ -26,8 +26,8 @@ static void recall_answer(fl_engine *e, const fl_spill_file *f, size_t first, si
     rc = fl_deliver_token(&d, f->ids[first + i], NULL, 0, &stopped);
   if (rc == FL_OK) rc = fl_deliver_piece(&d, true, &piece, &any);
   if (rc == FL_OK)
-    fl_answers_add(&e->answers, scope, &before, d.text.data != NULL ? d.text.data : "",
-                   d.text.len, f->ids + first, n);
+    fl_answers_add(&e->answers, scope, &before, d.text.data != NULL ? d.text.data : "", d.text.len,
+                   f->ids + first, n);
   fl_deliver_release(&d);
 }
 
@@ -35,8 +35,8 @@ static void recall_answer(fl_engine *e, const fl_spill_file *f, size_t first, si
  * neither can be mistaken. */
 static void recall_answers(fl_engine *e, const fl_spill_file *f) {
   const fl_ids *opener = &e->renderer.opener[0];
-  const int32_t close = fl_chat_end_of_turn(fl_model_template(e->model),
-                                            fl_model_tokenizer(e->model));
+  const int32_t close =
+      fl_chat_end_of_turn(fl_model_template(e->model), fl_model_tokenizer(e->model));
   for (size_t at = 0; opener->len > 0 && at + opener->len <= f->n; at++) {
     if (memcmp(f->ids + at, opener->data, opener->len * sizeof *opener->data) != 0) continue;
     size_t first = at + opener->len, end = first;

@@ -46,17 +46,17 @@ const fl_answer *fl_answers_find(fl_answers *a, const char *scope, const fl_ids 
 /* Assistant's openers as the template has them; made once. */
 typedef struct fl_renderer {
   const fl_model *model;
-  fl_ids opener[2];        /* by thinking */
+  fl_ids opener[2]; /* by thinking */
 } fl_renderer;
 int fl_renderer_init(fl_renderer *r, const fl_model *m, fl_err *err);
 void fl_renderer_release(fl_renderer *r);
 
 typedef struct fl_render {
-  const fl_message *msgs;  /* ends with a user's message */
+  const fl_message *msgs; /* ends with a user's message */
   size_t n_msgs;
   bool thinking;
-  bool behind_rows;        /* cartridges stand before: no BOS, the opening is theirs */
-  fl_answers *answers;     /* may be NULL */
+  bool behind_rows;    /* cartridges stand before: no BOS, the opening is theirs */
+  fl_answers *answers; /* may be NULL */
   const char *scope;
 } fl_render;
 /* Appends the ids. FL_EINPUT: the template cannot show this conversation. */

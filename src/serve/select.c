@@ -114,11 +114,9 @@ int fl_select(fl_selection *out, bool *kept, fl_fleet *f, const fl_select_option
   int rc = fl_fleet_retrieve(f, query, len, &o->rag, &hits, err);
   if (rc != FL_OK) return rc;
   /* The retrieval may have followed a trainer's commit. */
-  if (has && positions(f, &known->docs, at) &&
-      !fl_select_switches(o, at, known->docs.n, &hits))
+  if (has && positions(f, &known->docs, at) && !fl_select_switches(o, at, known->docs.n, &hits))
     keep(out, kept, known);
-  else
-    take_hits(out, f, &hits);
+  else take_hits(out, f, &hits);
   fl_hits_release(&hits);
   return FL_OK;
 }

@@ -10,7 +10,7 @@
 #include "serve/prefix.h"
 
 typedef struct fl_sticky {
-  char key[FL_HASH_TEXT];   /* of a conversation */
+  char key[FL_HASH_TEXT]; /* of a conversation */
   fl_selection docs;
   char print[FL_HASH_TEXT]; /* the prefix it stands behind; "" not known */
   uint64_t used;
@@ -18,7 +18,7 @@ typedef struct fl_sticky {
 
 typedef struct fl_stickies {
   fl_sticky **entry;
-  size_t n, cap;            /* the longest unused goes when all cap places are taken */
+  size_t n, cap; /* the longest unused goes when all cap places are taken */
   uint64_t clock;
 } fl_stickies;
 

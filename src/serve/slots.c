@@ -8,16 +8,17 @@
 #include "base/mem.h"
 
 enum {
-  DISK_GAIN = 32,  /* tokens that a file must have over the best slot to be read */
-  ROW_SPARE = 1    /* pages: the last page of a fork is copied before it is written */
+  DISK_GAIN = 32, /* tokens that a file must have over the best slot to be read */
+  ROW_SPARE = 1   /* pages: the last page of a fork is copied before it is written */
 };
 
 static size_t pages_of(size_t rows) { return (rows + FL_KV_ROWS - 1) / FL_KV_ROWS; }
 
 int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_prefixes *prefixes,
                   fl_spill *spill, fl_err *err) {
-  *s = (fl_slots){ .n = n, .pool = pool, .prefixes = prefixes, .spill = spill,
-                   .page_bytes = fl_kv_page_bytes(pool) };
+  *s = (fl_slots){
+    .n = n, .pool = pool, .prefixes = prefixes, .spill = spill, .page_bytes = fl_kv_page_bytes(pool)
+  };
   s->max_pages = max_bytes / s->page_bytes;
   s->slot = fl_calloc(n, sizeof *s->slot);
   return s->slot != NULL ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots", n);
@@ -27,8 +28,11 @@ int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_
 
 /* The slot's rows, or a fork of them, are to be written; *seq is NULL where they are taken over. */
 static void spill_slot(fl_slots *s, const fl_slot *slot, fl_seq **seq) {
-  const fl_spill_item it = { .prefix = slot->prefix, .ids = slot->ids.data, .n = slot->ids.len,
-                             .key = slot->key, .owner = slot->owner };
+  const fl_spill_item it = { .prefix = slot->prefix,
+                             .ids = slot->ids.data,
+                             .n = slot->ids.len,
+                             .key = slot->key,
+                             .owner = slot->owner };
   if (s->spill != NULL && slot->state == FL_SLOT_IDLE) fl_spill_save(s->spill, &it, seq);
 }
 
@@ -98,8 +102,7 @@ static fl_slot *oldest_idle(fl_slots *s, const fl_slot *keep) {
 }
 
 /* FL_EBUSY: there will be room when the disk has taken what is spilled; FL_EFULL: not so. */
-static int evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot,
-                       const fl_prefix *keep) {
+static int evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot, const fl_prefix *keep) {
   while (!fits(s, pages)) {
     const fl_spill_room room = s->spill != NULL ? fl_spill_make_room(s->spill) : FL_SPILL_EMPTY;
     if (room == FL_SPILL_FREED) continue;
@@ -127,9 +130,9 @@ int fl_slots_make_room(fl_slots *s, size_t rows, const fl_prefix *keep, fl_err *
 
 /* Where the rows of a new job come from. */
 typedef struct source {
-  fl_slot *donor;   /* shares the most; NULL: none */
-  size_t common;    /* tokens shared with it, at most n - 1 */
-  bool adopt;       /* the job goes on in the donor itself */
+  fl_slot *donor; /* shares the most; NULL: none */
+  size_t common;  /* tokens shared with it, at most n - 1 */
+  bool adopt;     /* the job goes on in the donor itself */
 } source;
 
 static source find_source(fl_slots *s, const fl_slot_wish *w) {

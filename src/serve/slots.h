@@ -35,7 +35,10 @@
 #include "serve/spill.h"
 
 typedef enum fl_slot_state {
-  FL_SLOT_FREE, FL_SLOT_READING, FL_SLOT_BUSY, FL_SLOT_IDLE
+  FL_SLOT_FREE,
+  FL_SLOT_READING,
+  FL_SLOT_BUSY,
+  FL_SLOT_IDLE
 } fl_slot_state;
 
 typedef struct fl_slot {
@@ -43,11 +46,11 @@ typedef struct fl_slot {
   fl_seq *seq;
   fl_prefix *prefix;
   fl_ids ids;
-  char key[FL_HASH_TEXT];  /* the conversation that used it last */
-  uint32_t owner;          /* whose it is: others never see its rows */
-  size_t promised;         /* BUSY, READING: rows in all that its job may need */
+  char key[FL_HASH_TEXT];    /* the conversation that used it last */
+  uint32_t owner;            /* whose it is: others never see its rows */
+  size_t promised;           /* BUSY, READING: rows in all that its job may need */
   fl_spill_reading *reading; /* READING */
-  size_t coming;           /* READING: rows that it brings */
+  size_t coming;             /* READING: rows that it brings */
   uint64_t used;
 } fl_slot;
 
@@ -56,9 +59,9 @@ typedef struct fl_slots {
   size_t n;
   fl_kv_pool *pool;
   fl_prefixes *prefixes;
-  fl_spill *spill;         /* NULL: evicted rows are lost */
+  fl_spill *spill; /* NULL: evicted rows are lost */
   size_t page_bytes, max_pages;
-  size_t elsewhere;        /* bytes that the limit covers too: cartridges being read */
+  size_t elsewhere; /* bytes that the limit covers too: cartridges being read */
   uint64_t clock;
 } fl_slots;
 
@@ -69,9 +72,9 @@ void fl_slots_release(fl_slots *s);
 
 typedef struct fl_slot_wish {
   fl_prefix *prefix;
-  const int32_t *ids;      /* the prompt, at least one */
+  const int32_t *ids; /* the prompt, at least one */
   size_t n;
-  size_t rows;             /* prefix, prompt and answer at most */
+  size_t rows; /* prefix, prompt and answer at most */
   const char *key;
   uint32_t owner;
 } fl_slot_wish;

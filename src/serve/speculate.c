@@ -8,10 +8,11 @@
 #include "base/mem.h"
 
 enum {
-  CHAIN = 64,        /* positions looked at for one draft */
+  CHAIN = 64, /* positions looked at for one draft */
   FIRST_BITS = 8,
-  PROBE = 2,         /* tokens of a probe */
-  PAUSE_MIN = 32, PAUSE_MAX = 1024 /* chances between probes */
+  PROBE = 2, /* tokens of a probe */
+  PAUSE_MIN = 32,
+  PAUSE_MAX = 1024 /* chances between probes */
 };
 
 /* --- the index --- */

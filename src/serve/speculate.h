@@ -20,17 +20,17 @@
 #include "base/err.h"
 
 enum {
-  FL_MATCH_MIN = 2,   /* tokens that must agree before a draft is made */
-  FL_MATCH_MAX = 32,  /* longer agreements count as this */
-  FL_DRAFT_MAX = 15   /* tokens of a draft */
+  FL_MATCH_MIN = 2,  /* tokens that must agree before a draft is made */
+  FL_MATCH_MAX = 32, /* longer agreements count as this */
+  FL_DRAFT_MAX = 15  /* tokens of a draft */
 };
 
 /* Tokens with chains of positions by their last two. Zeroed is empty. A negative id separates
  * texts: nothing matches across it and a draft ends at it. */
 typedef struct fl_suffix {
   fl_ids ids;
-  uint32_t *head;     /* [1 << bits] newest position + 1 of a hash; 0: none */
-  uint32_t *prev;     /* [cap] older position + 1 of the same hash */
+  uint32_t *head; /* [1 << bits] newest position + 1 of a hash; 0: none */
+  uint32_t *prev; /* [cap] older position + 1 of the same hash */
   size_t cap;
   unsigned bits;
 } fl_suffix;
@@ -71,7 +71,7 @@ double fl_cost_of(const fl_cost *c, size_t rows);
 /* One job's record. */
 enum { FL_GATE_CLASSES = 3 };
 typedef struct fl_gate {
-  double hit[FL_GATE_CLASSES];  /* share of draft tokens that came true, by length of the match */
+  double hit[FL_GATE_CLASSES];    /* share of draft tokens that came true, by length of the match */
   unsigned wait[FL_GATE_CLASSES]; /* chances to let go by before the next probe */
   unsigned pause[FL_GATE_CLASSES]; /* what `wait` is set to after a probe that failed */
 } fl_gate;

@@ -15,13 +15,13 @@ struct fl_spill {
   char *dir;
   fl_lock *lock;
   fl_spill_disk *disk;
-  fl_spill_shape shape;      /* while opening */
+  fl_spill_shape shape; /* while opening */
   fl_spill_file **file;
-  size_t n, cap;             /* cap: the limit, places are there for one more */
+  size_t n, cap; /* cap: the limit, places are there for one more */
   uint64_t clock, next_name;
-  size_t n_writes;           /* given to the disk and not taken back */
+  size_t n_writes; /* given to the disk and not taken back */
   fl_spill_stats stats;
-  bool told;                 /* of a failure */
+  bool told; /* of a failure */
 };
 
 static const char ending[] = ".flslot";
@@ -114,9 +114,11 @@ int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_mo
   int rc = FL_ENOMEM;
   if (s != NULL) {
     s->cap = max_files;
-    s->shape = (fl_spill_shape){ .type = fl_kv_pool_type(pool), .layer = fl_kv_layer_at(pool, 0),
+    s->shape = (fl_spill_shape){ .type = fl_kv_pool_type(pool),
+                                 .layer = fl_kv_layer_at(pool, 0),
                                  .n_layers = fl_kv_n_layers(pool),
-                                 .model_hash = fl_model_hash(model), .n_ctx = hp->n_ctx,
+                                 .model_hash = fl_model_hash(model),
+                                 .n_ctx = hp->n_ctx,
                                  .n_vocab = hp->n_vocab };
     s->dir = fl_strdup(dir);
     s->file = fl_calloc(max_files + 1, sizeof *s->file);
@@ -305,9 +307,7 @@ int fl_spill_read_end(fl_spill *s, fl_spill_reading *r) {
   return rc;
 }
 
-void fl_spill_read_drop(fl_spill *s, fl_spill_reading *r) {
-  fl_spill_disk_read_drop(s->disk, r);
-}
+void fl_spill_read_drop(fl_spill *s, fl_spill_reading *r) { fl_spill_disk_read_drop(s->disk, r); }
 
 void fl_spill_collect(fl_spill *s) {
   for (fl_spill_write *w; (w = fl_spill_disk_written(s->disk)) != NULL;) settle_write(s, w);

@@ -26,12 +26,12 @@ enum { FL_SPILL_MIN = 32 }; /* tokens that are worth a file */
 
 typedef struct fl_spill_file {
   struct fl_spill_file *next; /* of those to be removed */
-  char *name;               /* in the folder */
+  char *name;                 /* in the folder */
   char print[FL_HASH_TEXT], key[FL_HASH_TEXT];
-  uint32_t *doc;            /* [n_docs] ids */
+  uint32_t *doc; /* [n_docs] ids */
   size_t n_docs, prefix_rows;
   uint32_t owner;
-  int32_t *ids;             /* [n] */
+  int32_t *ids; /* [n] */
   size_t n;
   uint64_t used;
 } fl_spill_file;
@@ -110,7 +110,9 @@ void fl_spill_read_drop(fl_spill *s, fl_spill_reading *r);
 
 size_t fl_spill_n(const fl_spill *s);
 const fl_spill_file *fl_spill_at(const fl_spill *s, size_t i);
-typedef struct fl_spill_stats { uint64_t saved, restored, skipped, damaged; } fl_spill_stats;
+typedef struct fl_spill_stats {
+  uint64_t saved, restored, skipped, damaged;
+} fl_spill_stats;
 fl_spill_stats fl_spill_stats_of(const fl_spill *s);
 
 #endif

@@ -16,19 +16,19 @@ struct fl_spill_disk {
   char *dir;
   char model_hash[FL_HASH_TEXT];
   fl_kv_layer *layer;
-  fl_spill_shape shape;      /* of the above */
+  fl_spill_shape shape; /* of the above */
   fl_spill_hooks hooks;
   pthread_t thread;
   pthread_mutex_t mu;
   pthread_cond_t work, done; /* for the thread, from it */
 
   /* Under mu; the lists are changed by the engine's thread alone, but for `gone`. */
-  fl_spill_write *write;     /* the oldest */
+  fl_spill_write *write; /* the oldest */
   fl_spill_reading *reading;
-  fl_spill_file *gone;       /* to be removed */
-  bool busy, stop, left;     /* left: to itself, nobody else has it any more */
-  uint64_t moves;            /* grows whenever the disk has taken or given something */
-  double moved;              /* clock of the last time */
+  fl_spill_file *gone;   /* to be removed */
+  bool busy, stop, left; /* left: to itself, nobody else has it any more */
+  uint64_t moves;        /* grows whenever the disk has taken or given something */
+  double moved;          /* clock of the last time */
 };
 
 static void disk_free(fl_spill_disk *d) {
@@ -103,8 +103,8 @@ static void read_one(fl_spill_disk *d, fl_spill_reading *r) {
   const fl_spill_rows rows = { &l, borrow, give_back };
   pthread_mutex_unlock(&d->mu);
   char *path = fl_fs_join(d->dir, r->f.name);
-  const int rc = path != NULL ? fl_spill_read_rows(&d->shape, path, &r->f, &rows, r->n, &r->why)
-                              : FL_ENOMEM;
+  const int rc =
+      path != NULL ? fl_spill_read_rows(&d->shape, path, &r->f, &rows, r->n, &r->why) : FL_ENOMEM;
   fl_free(path);
   pthread_mutex_lock(&d->mu);
   r->rc = rc;

@@ -17,16 +17,16 @@ typedef struct fl_spill_disk fl_spill_disk;
 typedef struct fl_spill_write {
   struct fl_spill_write *next; /* younger */
   fl_spill_file *f;
-  fl_seq *seq;               /* NULL: taken back */
-  int rc;                    /* once it is done */
+  fl_seq *seq; /* NULL: taken back */
+  int rc;      /* once it is done */
   fl_err why;
-  bool done;                 /* under the lock; so is the change of seq */
+  bool done; /* under the lock; so is the change of seq */
 } fl_spill_write;
 
 struct fl_spill_reading {
   fl_spill_reading *next;
-  fl_spill_file f;           /* a copy: the list may drop it */
-  fl_seq *seq;               /* NULL: nobody waits for it any more */
+  fl_spill_file f; /* a copy: the list may drop it */
+  fl_seq *seq;     /* NULL: nobody waits for it any more */
   size_t n;
   int rc;
   fl_err why;

@@ -76,8 +76,12 @@ static void put(writer *w, const void *data, size_t n) {
 }
 
 static void put_head(writer *w, const fl_spill_shape *s, const fl_spill_file *f) {
-  head h = { .type = s->type == FL_KV_F16, .n = f->n, .n_layers = (uint32_t)s->n_layers,
-             .prefix_rows = f->prefix_rows, .n_docs = (uint32_t)f->n_docs, .owner = f->owner };
+  head h = { .type = s->type == FL_KV_F16,
+             .n = f->n,
+             .n_layers = (uint32_t)s->n_layers,
+             .prefix_rows = f->prefix_rows,
+             .n_docs = (uint32_t)f->n_docs,
+             .owner = f->owner };
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.model, sizeof h.model, "%s", s->model_hash);
   snprintf(h.print, sizeof h.print, "%s", f->print);
@@ -101,7 +105,8 @@ typedef struct block {
 
 static int block_init(block *b, const fl_spill_shape *s) {
   size_t n = widest(s) * BLOCK;
-  *b = (block){ .k = fl_calloc(n, sizeof *b->k), .v = fl_calloc(n, sizeof *b->v),
+  *b = (block){ .k = fl_calloc(n, sizeof *b->k),
+                .v = fl_calloc(n, sizeof *b->v),
                 .half = fl_calloc(n, sizeof *b->half) };
   return b->k != NULL && b->v != NULL && b->half != NULL ? FL_OK : FL_ENOMEM;
 }
@@ -170,8 +175,7 @@ int fl_spill_write_file(const fl_spill_shape *shape, const char *dir, const fl_s
   if (temp != NULL) {
     (void)fl_fs_remove(temp);
     rc = write_all(shape, temp, f, rows, err);
-    if (rc == FL_OK && rename(temp, path) != 0)
-      rc = fl_fs_fail_errno(err, path, "written", errno);
+    if (rc == FL_OK && rename(temp, path) != 0) rc = fl_fs_fail_errno(err, path, "written", errno);
     if (rc != FL_OK) (void)fl_fs_remove(temp);
   }
   fl_free(path);
@@ -275,8 +279,8 @@ static int get_lists(const fl_spill_shape *s, const reader *r, const head *h, fl
 }
 
 /* The description of the file, and where its rows begin. */
-static int get_head(const fl_spill_shape *s, const reader *r, fl_spill_file *out,
-                    uint64_t *rows_at, fl_err *err) {
+static int get_head(const fl_spill_shape *s, const reader *r, fl_spill_file *out, uint64_t *rows_at,
+                    fl_err *err) {
   head h;
   fl_spill_file f = { 0 };
   int rc = check_head(s, r, &h, rows_at, err);
@@ -310,9 +314,9 @@ static int check_same(const fl_spill_shape *s, const reader *r, const fl_spill_f
                       uint64_t *rows_at, fl_err *err) {
   fl_spill_file f = { 0 };
   int rc = get_head(s, r, &f, rows_at, err);
-  if (rc == FL_OK && (f.n != want->n || f.prefix_rows != want->prefix_rows ||
-                      strcmp(f.print, want->print) != 0 ||
-                      memcmp(f.ids, want->ids, f.n * sizeof *f.ids) != 0))
+  if (rc == FL_OK &&
+      (f.n != want->n || f.prefix_rows != want->prefix_rows || strcmp(f.print, want->print) != 0 ||
+       memcmp(f.ids, want->ids, f.n * sizeof *f.ids) != 0))
     rc = damaged(r, "not what it was", err);
   fl_spill_file_release(&f);
   return rc;
@@ -354,8 +358,7 @@ static int check_sum(const reader *r, const fl_spill_rows *rows, fl_err *err) {
 static int get_values(const fl_spill_shape *s, const reader *r, float *x, uint64_t at, size_t n,
                       block *b, fl_err *err) {
   const bool half = value_bytes(s) == 2;
-  int rc = half ? get(r, b->half, n * sizeof *b->half, at, err)
-                : get(r, x, n * sizeof *x, at, err);
+  int rc = half ? get(r, b->half, n * sizeof *b->half, at, err) : get(r, x, n * sizeof *x, at, err);
   if (rc == FL_OK && half) fl_dequantise_f16(x, b->half, n);
   for (size_t i = 0; rc == FL_OK && i < n; i++)
     if (!isfinite(x[i])) rc = damaged(r, "rows that are not finite", err);

@@ -21,10 +21,10 @@ static const double slice_alone_s = 0.5;  /* and a cancellation by this */
 typedef struct plan {
   fl_span span[FL_SERVE_SLOTS];
   fl_job *job[FL_SERVE_SLOTS];
-  size_t n, rows;          /* spans, rows */
+  size_t n, rows;                             /* spans, rows */
   size_t out[FL_SERVE_SLOTS + FL_DRAFT_ROWS]; /* rows that decide tokens */
   size_t n_out;
-  bool prompts;            /* some rows belong to prompts */
+  bool prompts; /* some rows belong to prompts */
 } plan;
 
 static bool in_prompt(const fl_job *j) { return j->done < j->prompt.len; }
@@ -47,7 +47,7 @@ static void add_out(plan *p, fl_job *j, size_t first_row, size_t n) {
 
 static void make_draft(fl_engine *e, fl_job *j, size_t rows, size_t jobs, size_t room) {
   const fl_suffix *source[3] = { &j->own, &j->prefix->text,
-                                fl_prefix_past(j->prefix, j->req.owner) };
+                                 fl_prefix_past(j->prefix, j->req.owner) };
   size_t left = j->max_new - j->out.len; /* this one is not the last: its row may be drafted from */
   size_t max = left - 1 < room ? left - 1 : room;
   j->n_draft = 0;
@@ -122,8 +122,8 @@ static bool take_token(const fl_engine *e, fl_sampler *sampler, fl_job *j, size_
                        const float *logits, taken *t) {
   const size_t n_vocab = fl_model_hparams(e->model)->n_vocab;
   int stopped = -1;
-  int32_t token = fl_sampler_pick(sampler, logits, &j->req.sampling, j->out.data, j->out.len,
-                                  &j->rng);
+  int32_t token =
+      fl_sampler_pick(sampler, logits, &j->req.sampling, j->out.data, j->out.len, &j->rng);
   if (fl_chat_stops(fl_model_template(e->model), fl_model_tokenizer(e->model), token)) {
     end_with(t, FL_FINISH_STOP);
     return false;
@@ -134,8 +134,7 @@ static bool take_token(const fl_engine *e, fl_sampler *sampler, fl_job *j, size_
   j->carry = token;
   fl_ids_push(&j->out, token);
   if (e->opt.speculate) (void)fl_suffix_append(&j->own, &token, 1);
-  if (j->out.oom ||
-      fl_deliver_token(&j->deliver, token, logits, n_vocab, &stopped) != FL_OK) {
+  if (j->out.oom || fl_deliver_token(&j->deliver, token, logits, n_vocab, &stopped) != FL_OK) {
     end_with(t, FL_FINISH_ERROR);
   } else if (stopped >= 0) {
     end_with(t, FL_FINISH_STOP);
@@ -160,10 +159,8 @@ static void finish_job(fl_engine *e, fl_job *j, const taken *t) {
   bool more = t->how == FL_FINISH_ERROR ? false : show(j, t->ended, &rc);
   if (rc != FL_OK || (t->ended && t->how == FL_FINISH_ERROR))
     fl_job_finish(e, j, FL_FINISH_ERROR, NULL, FL_ENOMEM, no_memory);
-  else if (t->ended)
-    fl_job_finish(e, j, t->how, t->stop_string, FL_OK, NULL);
-  else if (!more)
-    fl_job_finish(e, j, FL_FINISH_CANCELLED, NULL, FL_OK, NULL);
+  else if (t->ended) fl_job_finish(e, j, t->how, t->stop_string, FL_OK, NULL);
+  else if (!more) fl_job_finish(e, j, FL_FINISH_CANCELLED, NULL, FL_OK, NULL);
 }
 
 /* The slot keeps the rows whose tokens are part of the conversation. */
@@ -174,9 +171,7 @@ static void keep_rows(fl_job *j, size_t n) {
   if (in_prompt(j)) j->done += n;
 }
 
-static bool decides(const fl_job *j) {
-  return !in_prompt(j) || j->done + j->rows == j->prompt.len;
-}
+static bool decides(const fl_job *j) { return !in_prompt(j) || j->done + j->rows == j->prompt.len; }
 
 /* What one job takes from its rows. Touches nothing but the job: any rank of the team does it, and
  * by its own stream of draws it comes to the same on each. */
@@ -206,8 +201,7 @@ static void take_all(fl_engine *e, const plan *p, taken *t) {
   taking k = { e, p, t };
   if (p->n_out > 1 && p->n_out * fl_model_hparams(e->model)->n_vocab >= TAKE_TOGETHER)
     fl_team_run(e->team, take_some, &k);
-  else
-    take_some(&k, 0, 1);
+  else take_some(&k, 0, 1);
 }
 
 static void settle(fl_engine *e, fl_job *j, taken *t) {
@@ -270,8 +264,7 @@ static void learn_times(fl_engine *e, const plan *p, double seconds, double own_
 }
 
 static void fail_all(fl_engine *e, const plan *p, int rc, const char *text) {
-  for (size_t i = 0; i < p->n; i++)
-    fl_job_finish(e, p->job[i], FL_FINISH_ERROR, NULL, rc, text);
+  for (size_t i = 0; i < p->n; i++) fl_job_finish(e, p->job[i], FL_FINISH_ERROR, NULL, rc, text);
 }
 
 void fl_engine_step(fl_engine *e) {
@@ -349,8 +342,9 @@ void fl_engine_embed_slice(fl_engine *e) {
   const plan beside = { .n = e->n_jobs };
   size_t left = t->ids.len - t->at, take = slice_rows(e, &beside);
   if (take > left) take = left;
-  const fl_span span = { .seq = t->seq, .tokens = t->ids.data + t->at, .n_rows = take,
-                         .n_silent = take - (take == left) };
+  const fl_span span = {
+    .seq = t->seq, .tokens = t->ids.data + t->at, .n_rows = take, .n_silent = take - (take == left)
+  };
   if (rc == FL_OK) rc = fl_pass_forward(e->pass, &span, 1, &t->err);
   t->at += take;
   if (rc == FL_OK && t->at < t->ids.len) return;

@@ -55,8 +55,10 @@ static int convert(fl_buf *out, const fl_source_input *in, size_t skip, const ch
                    fl_err *err) {
   iconv_t cd = iconv_open("UTF-8", name);
   if (cd == (iconv_t)-1)
-    return fl_fail(err, FL_EINPUT, "%s: it is %s, which this system cannot convert; convert it to "
-                   "UTF-8", in->path, name);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: it is %s, which this system cannot convert; convert it to "
+                   "UTF-8",
+                   in->path, name);
   char block[4096];
   char *from = (char *)(uintptr_t)(in->bytes + skip); /* iconv(3) takes no const */
   size_t left = in->len - skip;
@@ -69,8 +71,7 @@ static int convert(fl_buf *out, const fl_source_input *in, size_t skip, const ch
     if (stuck)
       rc = fl_fail(err, FL_EINPUT, "%s: damaged %s at byte %zu; mend it or convert it to UTF-8",
                    in->path, name, (size_t)(from - in->bytes));
-    else if (out->len > FL_SOURCE_MAX_BYTES)
-      rc = fl_source_too_much(in->path, err);
+    else if (out->len > FL_SOURCE_MAX_BYTES) rc = fl_source_too_much(in->path, err);
   }
   iconv_close(cd);
   return rc;

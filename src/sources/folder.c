@@ -12,11 +12,11 @@
 
 enum { MAX_DEPTH = 64 }; /* of a recursive listing */
 
-static const fl_source_kind *const kinds[] = {
-  &fl_source_kind_text, &fl_source_kind_json, &fl_source_kind_jsonl, &fl_source_kind_csv,
-  &fl_source_kind_html, &fl_source_kind_latex, &fl_source_kind_pdf, &fl_source_kind_eml,
-  &fl_source_kind_mbox, &fl_source_kind_slack
-};
+static const fl_source_kind *const kinds[] = { &fl_source_kind_text,  &fl_source_kind_json,
+                                               &fl_source_kind_jsonl, &fl_source_kind_csv,
+                                               &fl_source_kind_html,  &fl_source_kind_latex,
+                                               &fl_source_kind_pdf,   &fl_source_kind_eml,
+                                               &fl_source_kind_mbox,  &fl_source_kind_slack };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 void fl_source_names_release(fl_source_names *l) {
@@ -154,8 +154,7 @@ int fl_source_expand(fl_source_names *out, const char *path, const fl_source_opt
                  "%s: no document in this folder (.md, .txt, .json, .html, .tex, .pdf "
                  "and others, see flotilla-documents(7))%s",
                  path, o->recursive ? "" : "; --recursive looks in the folders below too");
-  else if (rc == FL_OK)
-    qsort(out->name + before, out->n - before, sizeof *out->name, by_bytes);
+  else if (rc == FL_OK) qsort(out->name + before, out->n - before, sizeof *out->name, by_bytes);
   fl_free(dir);
   return rc;
 }

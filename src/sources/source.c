@@ -65,8 +65,10 @@ static int read_bytes(fl_buf *bytes, const fl_source_kind *k, const char *path, 
   if (!fl_utf8_valid(path, strlen(path), &bad))
     return fl_fail(err, FL_EINPUT, "%s: the file's name is not valid UTF-8; rename it", path);
   if (k->needs != NULL)
-    return fl_fail(err, FL_EINPUT, "%s: %s is read with the help of %s, which was missing when "
-                   "flotilla was built; install it and build again", path, k->name, k->needs);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: %s is read with the help of %s, which was missing when "
+                   "flotilla was built; install it and build again",
+                   path, k->name, k->needs);
   int rc = too_large(k, path, err);
   return rc == FL_OK ? fl_fs_read(bytes, path, k->max_bytes, err) : rc;
 }
@@ -230,8 +232,10 @@ int fl_source_read_with(fl_source_list *out, const char *const *paths, size_t n_
     rc = fl_fail(err, FL_EUSAGE, "--docs: no document named; give at least one file or folder");
   if (rc == FL_OK) rc = read_all(&r, &names, o, err);
   if (rc == FL_OK && r.list.n == 0)
-    rc = fl_fail(err, FL_ENOENT, "%s: no LaTeX file in it has a \\documentclass; name the main "
-                 "one", paths[0]);
+    rc = fl_fail(err, FL_ENOENT,
+                 "%s: no LaTeX file in it has a \\documentclass; name the main "
+                 "one",
+                 paths[0]);
   if (rc == FL_OK) rc = refuse_duplicates(&r.list, err);
   if (rc == FL_OK) {
     *out = r.list;

@@ -16,20 +16,20 @@
 #include "base/err.h"
 #include "base/hash.h"
 
-#define FL_SOURCE_MAX_BYTES ((size_t)16 << 20)  /* of text */
-#define FL_SOURCE_MAX_FILE ((size_t)256 << 20)  /* of files that hold more than their text */
+#define FL_SOURCE_MAX_BYTES ((size_t)16 << 20) /* of text */
+#define FL_SOURCE_MAX_FILE ((size_t)256 << 20) /* of files that hold more than their text */
 
 typedef struct fl_source_doc {
   char *name;
-  const char *kind;        /* static: "text", "PDF", ... */
-  char *text;              /* UTF-8, NUL-terminated, no NUL inside */
+  const char *kind; /* static: "text", "PDF", ... */
+  char *text;       /* UTF-8, NUL-terminated, no NUL inside */
   size_t len;
   char hash[FL_HASH_TEXT]; /* of the file's bytes; of the text where that comes from more or less
                               than one file (LaTeX, Slack) */
 } fl_source_doc;
 
 typedef struct fl_source_list {
-  fl_source_doc *doc;      /* in the order of paths; inside a folder in byte order */
+  fl_source_doc *doc; /* in the order of paths; inside a folder in byte order */
   size_t n;
 } fl_source_list;
 

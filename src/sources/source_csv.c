@@ -53,8 +53,10 @@ static int quoted_field(table *t, fl_buf *out) {
     if (*t->s == '\n') t->line++;
     if (*t->s != '\r') fl_buf_putc(out, *t->s);
   }
-  return fl_fail(t->err, FL_EINPUT, "%s: the quote that opens in line %zu is never closed; mend it "
-                 "or leave it out", t->path, began);
+  return fl_fail(t->err, FL_EINPUT,
+                 "%s: the quote that opens in line %zu is never closed; mend it "
+                 "or leave it out",
+                 t->path, began);
 }
 
 /* One field up to its separator or the end of the line. */
@@ -166,7 +168,6 @@ static int read_csv(fl_buf *text, const fl_source_input *in, fl_err *err) {
 
 static const char *const suffixes[] = { ".csv", ".tsv", NULL };
 
-const fl_source_kind fl_source_kind_csv = { .name = "CSV",
-                                            .suffixes = suffixes,
-                                            .max_bytes = FL_SOURCE_MAX_BYTES,
-                                            .read = read_csv };
+const fl_source_kind fl_source_kind_csv = {
+  .name = "CSV", .suffixes = suffixes, .max_bytes = FL_SOURCE_MAX_BYTES, .read = read_csv
+};

@@ -61,26 +61,36 @@ static void put_text(writer *w, const char *s) {
   }
 }
 
-typedef enum element { E_INLINE, E_SKIP, E_LINE, E_BLOCK, E_HEADING, E_ITEM, E_CELL, E_PRE, E_BREAK,
-                       E_IMAGE } element;
+typedef enum element {
+  E_INLINE,
+  E_SKIP,
+  E_LINE,
+  E_BLOCK,
+  E_HEADING,
+  E_ITEM,
+  E_CELL,
+  E_PRE,
+  E_BREAK,
+  E_IMAGE
+} element;
 
 static element element_of(const char *name) {
   static const struct {
     const char *name;
     element e;
   } table[] = {
-    { "script", E_SKIP }, { "style", E_SKIP }, { "noscript", E_SKIP }, { "template", E_SKIP },
-    { "svg", E_SKIP }, { "iframe", E_SKIP }, { "object", E_SKIP }, { "meta", E_SKIP },
-    { "link", E_SKIP }, { "div", E_LINE }, { "section", E_BLOCK }, { "article", E_BLOCK },
-    { "header", E_LINE }, { "footer", E_LINE }, { "main", E_LINE }, { "nav", E_LINE },
-    { "aside", E_BLOCK }, { "tr", E_LINE }, { "dt", E_LINE }, { "dd", E_LINE }, { "form", E_LINE },
-    { "figcaption", E_LINE }, { "option", E_LINE }, { "address", E_LINE }, { "p", E_BLOCK },
-    { "ul", E_BLOCK }, { "ol", E_BLOCK }, { "dl", E_BLOCK }, { "table", E_BLOCK },
-    { "blockquote", E_BLOCK }, { "figure", E_BLOCK }, { "caption", E_LINE }, { "title", E_BLOCK },
-    { "h1", E_HEADING }, { "h2", E_HEADING }, { "h3", E_HEADING }, { "h4", E_HEADING },
-    { "h5", E_HEADING }, { "h6", E_HEADING }, { "li", E_ITEM }, { "td", E_CELL }, { "th", E_CELL },
-    { "pre", E_PRE }, { "textarea", E_PRE }, { "br", E_BREAK }, { "hr", E_BLOCK },
-    { "img", E_IMAGE }
+    { "script", E_SKIP }, { "style", E_SKIP },       { "noscript", E_SKIP }, { "template", E_SKIP },
+    { "svg", E_SKIP },    { "iframe", E_SKIP },      { "object", E_SKIP },   { "meta", E_SKIP },
+    { "link", E_SKIP },   { "div", E_LINE },         { "section", E_BLOCK }, { "article", E_BLOCK },
+    { "header", E_LINE }, { "footer", E_LINE },      { "main", E_LINE },     { "nav", E_LINE },
+    { "aside", E_BLOCK }, { "tr", E_LINE },          { "dt", E_LINE },       { "dd", E_LINE },
+    { "form", E_LINE },   { "figcaption", E_LINE },  { "option", E_LINE },   { "address", E_LINE },
+    { "p", E_BLOCK },     { "ul", E_BLOCK },         { "ol", E_BLOCK },      { "dl", E_BLOCK },
+    { "table", E_BLOCK }, { "blockquote", E_BLOCK }, { "figure", E_BLOCK },  { "caption", E_LINE },
+    { "title", E_BLOCK }, { "h1", E_HEADING },       { "h2", E_HEADING },    { "h3", E_HEADING },
+    { "h4", E_HEADING },  { "h5", E_HEADING },       { "h6", E_HEADING },    { "li", E_ITEM },
+    { "td", E_CELL },     { "th", E_CELL },          { "pre", E_PRE },       { "textarea", E_PRE },
+    { "br", E_BREAK },    { "hr", E_BLOCK },         { "img", E_IMAGE }
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (strcmp(table[i].name, name) == 0) return table[i].e;
@@ -104,45 +114,48 @@ static bool enter(writer *w, const xmlNode *n) {
   static const char hashes[] = "######";
   element e = element_of((const char *)n->name);
   switch (e) {
-    case E_INLINE: break;
-    case E_SKIP: return false;
-    case E_LINE: case E_BREAK: owe(w, 1); break;
-    case E_BLOCK: owe(w, 2); break;
-    case E_HEADING:
-      owe(w, 2);
-      put_mark(w, hashes + 6 - (n->name[1] - '0'));
+  case E_INLINE: break;
+  case E_SKIP: return false;
+  case E_LINE:
+  case E_BREAK: owe(w, 1); break;
+  case E_BLOCK: owe(w, 2); break;
+  case E_HEADING:
+    owe(w, 2);
+    put_mark(w, hashes + 6 - (n->name[1] - '0'));
+    w->blank = true;
+    break;
+  case E_ITEM:
+    owe(w, 1);
+    put_mark(w, "-");
+    w->blank = true;
+    break;
+  case E_CELL:
+    if (has_cell_before(n)) {
       w->blank = true;
-      break;
-    case E_ITEM:
-      owe(w, 1);
-      put_mark(w, "-");
+      put_mark(w, "|");
       w->blank = true;
-      break;
-    case E_CELL:
-      if (has_cell_before(n)) {
-        w->blank = true;
-        put_mark(w, "|");
-        w->blank = true;
-      }
-      break;
-    case E_PRE:
-      owe(w, 2);
-      w->pre++;
-      break;
-    case E_IMAGE: put_alt(w, n); break;
+    }
+    break;
+  case E_PRE:
+    owe(w, 2);
+    w->pre++;
+    break;
+  case E_IMAGE: put_alt(w, n); break;
   }
   return xmlHasProp(n, (const xmlChar *)"hidden") == NULL;
 }
 
 static void leave(writer *w, const xmlNode *n) {
   switch (element_of((const char *)n->name)) {
-    case E_LINE: case E_ITEM: owe(w, 1); break;
-    case E_BLOCK: case E_HEADING: owe(w, 2); break;
-    case E_PRE:
-      owe(w, 2);
-      w->pre--;
-      break;
-    default: break;
+  case E_LINE:
+  case E_ITEM: owe(w, 1); break;
+  case E_BLOCK:
+  case E_HEADING: owe(w, 2); break;
+  case E_PRE:
+    owe(w, 2);
+    w->pre--;
+    break;
+  default: break;
   }
 }
 
@@ -175,8 +188,7 @@ int fl_source_html_text(fl_buf *out, const char *path, const char *bytes, size_t
   const int how = HTML_PARSE_RECOVER | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING | HTML_PARSE_NONET;
   if (len > FL_SOURCE_MAX_BYTES) return fl_source_too_much(path, err);
   htmlDocPtr doc = htmlReadMemory(bytes, (int)len, NULL, encoding, how);
-  if (doc == NULL)
-    return fl_fail(err, FL_EINPUT, "%s: cannot be read as HTML; leave it out", path);
+  if (doc == NULL) return fl_fail(err, FL_EINPUT, "%s: cannot be read as HTML; leave it out", path);
   writer w = { .out = out };
   const xmlNode *root = xmlDocGetRootElement(doc);
   if (root != NULL) walk(&w, root);

@@ -181,8 +181,8 @@ static int items(scan *sc, char close, int level) {
     if (first && take(sc, close)) return FL_OK;
     if (!first) {
       if (take(sc, close)) return FL_OK;
-      if (!take(sc, ',')) return wrong(sc, close == '}' ? "a comma or } was expected"
-                                                        : "a comma or ] was expected");
+      if (!take(sc, ','))
+        return wrong(sc, close == '}' ? "a comma or } was expected" : "a comma or ] was expected");
     }
     if (sc->out->len > FL_SOURCE_MAX_BYTES) return fl_source_too_much(sc->path, sc->err);
     if (sc->out->len > 0 && sc->out->data[sc->out->len - 1] != '\n') fl_buf_putc(sc->out, '\n');
@@ -261,10 +261,9 @@ static int read_jsonl(fl_buf *text, const fl_source_input *in, fl_err *err) {
 static const char *const json_suffixes[] = { ".json", NULL };
 static const char *const jsonl_suffixes[] = { ".jsonl", ".ndjson", NULL };
 
-const fl_source_kind fl_source_kind_json = { .name = "JSON",
-                                             .suffixes = json_suffixes,
-                                             .max_bytes = FL_SOURCE_MAX_BYTES,
-                                             .read = read_json };
+const fl_source_kind fl_source_kind_json = {
+  .name = "JSON", .suffixes = json_suffixes, .max_bytes = FL_SOURCE_MAX_BYTES, .read = read_json
+};
 const fl_source_kind fl_source_kind_jsonl = { .name = "JSON lines",
                                               .suffixes = jsonl_suffixes,
                                               .max_bytes = FL_SOURCE_MAX_BYTES,

@@ -17,11 +17,11 @@
 enum { MAX_DEPTH = 32, MAX_NAME = 512 };
 
 typedef struct project {
-  const char *path;           /* the main file, as named */
-  char folder[PATH_MAX];      /* its folder, resolved */
-  char *stack[MAX_DEPTH];     /* resolved files on the way from the main one */
+  const char *path;       /* the main file, as named */
+  char folder[PATH_MAX];  /* its folder, resolved */
+  char *stack[MAX_DEPTH]; /* resolved files on the way from the main one */
   size_t depth;
-  size_t total;               /* bytes of all files read so far */
+  size_t total; /* bytes of all files read so far */
   fl_err *err;
 } project;
 
@@ -99,17 +99,21 @@ static int include(project *p, fl_buf *out, const cursor *at, const char *name) 
   const char *here = p->stack[p->depth - 1];
   snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(here, '/') - here), here);
   if (!resolve(file, p->folder, name) && !resolve(file, dir, name))
-    return fl_fail(p->err, FL_EINPUT, "%s: line %zu of %s includes \"%s\", which is not there; add "
-                   "it or take the line out", p->path, line_of(at), strrchr(here, '/') + 1, name);
+    return fl_fail(p->err, FL_EINPUT,
+                   "%s: line %zu of %s includes \"%s\", which is not there; add "
+                   "it or take the line out",
+                   p->path, line_of(at), strrchr(here, '/') + 1, name);
   if (strncmp(file, p->folder, inside) != 0 || (file[inside] != '/' && inside > 1))
-    return fl_fail(p->err, FL_EINPUT, "%s: line %zu of %s includes \"%s\", which lies outside of "
-                   "the project's folder; copy it in", p->path, line_of(at), strrchr(here, '/') + 1,
-                   name);
+    return fl_fail(p->err, FL_EINPUT,
+                   "%s: line %zu of %s includes \"%s\", which lies outside of "
+                   "the project's folder; copy it in",
+                   p->path, line_of(at), strrchr(here, '/') + 1, name);
   for (size_t i = 0; i < p->depth; i++)
     if (strcmp(p->stack[i], file) == 0)
-      return fl_fail(p->err, FL_EINPUT, "%s: line %zu of %s includes \"%s\", which includes that "
-                     "file again, in a circle; break it", p->path, line_of(at),
-                     strrchr(here, '/') + 1, name);
+      return fl_fail(p->err, FL_EINPUT,
+                     "%s: line %zu of %s includes \"%s\", which includes that "
+                     "file again, in a circle; break it",
+                     p->path, line_of(at), strrchr(here, '/') + 1, name);
   return include_file(p, out, file, p->err);
 }
 

@@ -76,8 +76,7 @@ static int put_text(mail *m, GMimeTextPart *part) {
   size_t len = strlen(s), before = m->out->len;
   if (is_type(GMIME_OBJECT(part), "text", "html"))
     rc = fl_source_html_text(m->out, m->path, s, len, "UTF-8", m->err);
-  else if (!guess_encoding(m, part, s, len))
-    fl_source_put_clean(m->out, s, len);
+  else if (!guess_encoding(m, part, s, len)) fl_source_put_clean(m->out, s, len);
   if (m->out->len > before && m->out->data[m->out->len - 1] != '\n') fl_buf_putc(m->out, '\n');
   g_free(s);
   return rc;
@@ -85,8 +84,8 @@ static int put_text(mail *m, GMimeTextPart *part) {
 
 static void put_attachment(mail *m, GMimePart *part) {
   const char *name = g_mime_part_get_filename(part);
-  char *type = g_mime_content_type_get_mime_type(
-      g_mime_object_get_content_type(GMIME_OBJECT(part)));
+  char *type =
+      g_mime_content_type_get_mime_type(g_mime_object_get_content_type(GMIME_OBJECT(part)));
   fl_buf_puts(m->out, "[attachment: ");
   if (name) fl_source_put_clean(m->out, name, strlen(name));
   fl_buf_printf(m->out, "%s%s]\n", name ? ", " : "", type ? type : "");
@@ -153,8 +152,10 @@ static int read_messages(mail *m, const fl_source_input *in, GMimeFormat format)
   g_object_unref(parser);
   g_object_unref(stream);
   if (rc == FL_OK && n == 0 && in->len > 0)
-    return fl_fail(m->err, FL_EINPUT, "%s: no mail in it: no From, To, Date or Subject at its "
-                   "beginning; leave it out", in->path);
+    return fl_fail(m->err, FL_EINPUT,
+                   "%s: no mail in it: no From, To, Date or Subject at its "
+                   "beginning; leave it out",
+                   in->path);
   return rc;
 }
 
@@ -170,8 +171,10 @@ static int read_eml(fl_buf *text, const fl_source_input *in, fl_err *err) {
 
 static int read_mbox(fl_buf *text, const fl_source_input *in, fl_err *err) {
   if (in->len > 0 && (in->len < 5 || memcmp(in->bytes, "From ", 5) != 0))
-    return fl_fail(err, FL_EINPUT, "%s: no mailbox: its first line does not begin with \"From \"; "
-                   "a single message is named .eml", in->path);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: no mailbox: its first line does not begin with \"From \"; "
+                   "a single message is named .eml",
+                   in->path);
   return read_mail(text, in, GMIME_FORMAT_MBOX, err);
 }
 

@@ -41,8 +41,10 @@ static int read_pages(fl_buf *text, PopplerDocument *doc, const char *path, fl_e
     if (text->len > FL_SOURCE_MAX_BYTES) return fl_source_too_much(path, err);
   }
   if (empty == pages)
-    return fl_fail(err, FL_EINPUT, "%s: no text in its %d page%s, so they are pictures; run it "
-                   "through text recognition (ocrmypdf) first", path, pages, pages == 1 ? "" : "s");
+    return fl_fail(err, FL_EINPUT,
+                   "%s: no text in its %d page%s, so they are pictures; run it "
+                   "through text recognition (ocrmypdf) first",
+                   path, pages, pages == 1 ? "" : "s");
   fl_buf_putc(text, '\n');
   return FL_OK;
 }
@@ -50,8 +52,8 @@ static int read_pages(fl_buf *text, PopplerDocument *doc, const char *path, fl_e
 static int read_pdf(fl_buf *text, const fl_source_input *in, fl_err *err) {
   GError *e = NULL;
   if (in->len == 0) return FL_OK;
-  guint handler = g_log_set_handler("Poppler", G_LOG_LEVEL_MASK | G_LOG_FLAG_RECURSION, say_nothing,
-                                    NULL);
+  guint handler =
+      g_log_set_handler("Poppler", G_LOG_LEVEL_MASK | G_LOG_FLAG_RECURSION, say_nothing, NULL);
   GBytes *bytes = g_bytes_new_static(in->bytes, in->len);
   PopplerDocument *doc = poppler_document_new_from_bytes(bytes, NULL, &e);
   int rc = doc ? read_pages(text, doc, in->path, err) : open_failed(in->path, e, err);
@@ -71,8 +73,6 @@ static int read_pdf(fl_buf *text, const fl_source_input *in, fl_err *err) {
 
 static const char *const suffixes[] = { ".pdf", NULL };
 
-const fl_source_kind fl_source_kind_pdf = { .name = "PDF",
-                                            .suffixes = suffixes,
-                                            .needs = NEEDS,
-                                            .max_bytes = FL_SOURCE_MAX_FILE,
-                                            .read = READ };
+const fl_source_kind fl_source_kind_pdf = {
+  .name = "PDF", .suffixes = suffixes, .needs = NEEDS, .max_bytes = FL_SOURCE_MAX_FILE, .read = READ
+};

@@ -134,8 +134,10 @@ static int read_archive(slack *x, const fl_source_input *in) {
   if (rc == FL_OK && got != ARCHIVE_EOF && got != ARCHIVE_OK) rc = damaged(x, a);
   archive_read_free(a);
   if (rc == FL_OK && !x->is_export)
-    rc = fl_fail(x->err, FL_EINPUT, "%s: a zip archive, but no export of Slack (no users.json or "
-                 "channels.json); unpack it and name the folder", x->path);
+    rc = fl_fail(x->err, FL_EINPUT,
+                 "%s: a zip archive, but no export of Slack (no users.json or "
+                 "channels.json); unpack it and name the folder",
+                 x->path);
   return rc;
 }
 

@@ -24,25 +24,32 @@
 const fl_seed_kind fl_seed_kinds[FL_N_SEED_KINDS] = {
   { "structuring",
     "Write one request that asks for some of the document's facts in a fixed layout, such as a "
-    "list or a small table. Give the request alone.", false },
+    "list or a small table. Give the request alone.",
+    false },
   { "summarisation",
     "Write one request that asks for a short summary of one part of the document. Give the request "
-    "alone.", false },
+    "alone.",
+    false },
   { "question",
     "Write one question that the document answers. Name who or what it is about. Give the question "
-    "alone.", false },
+    "alone.",
+    false },
   { "use-case",
     "Write one request from somebody who has a practical task to do with what the document says. "
-    "Give the request alone.", false },
+    "Give the request alone.",
+    false },
   { "creative",
     "Write one request for something inventive built on the document's facts. Give the request "
-    "alone.", false },
+    "alone.",
+    false },
   { "mechanism",
     "Write one question on how or why something in the document happens. Give the question "
-    "alone.", false },
+    "alone.",
+    false },
   { "verbatim",
     "Write one request to repeat a sentence of the document word for word. Give the request "
-    "alone.", false },
+    "alone.",
+    false },
 };
 
 typedef struct tiling {

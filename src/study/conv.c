@@ -37,8 +37,10 @@ int fl_target_room_init(fl_target_room *r, size_t max_rows, size_t top_k, fl_err
   }
   if (!t.count || !t.id || !t.prob) {
     fl_target_room_release(&t);
-    return fl_fail(err, FL_ENOMEM, "out of memory for %zu teacher rows of %zu entries; lower "
-                   "--max-a or --top-k", max_rows, top_k);
+    return fl_fail(err, FL_ENOMEM,
+                   "out of memory for %zu teacher rows of %zu entries; lower "
+                   "--max-a or --top-k",
+                   max_rows, top_k);
   }
   *r = t;
   return FL_OK;
@@ -68,8 +70,7 @@ static size_t tokens_within(const fl_tokenizer *t, const fl_ids *ids, size_t spa
                             fl_buf *scratch) {
   size_t n = 0;
   fl_buf_reset(scratch);
-  while (n < ids->len && scratch->len < span)
-    fl_detokenize_one(t, scratch, ids->data[n++], true);
+  while (n < ids->len && scratch->len < span) fl_detokenize_one(t, scratch, ids->data[n++], true);
   return n;
 }
 

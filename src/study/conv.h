@@ -21,9 +21,9 @@ void fl_target_room_add(fl_target_room *r, const fl_kernels *k, const float *log
 
 /* A bot's text: what follows its reasoning, without surrounding white space. */
 typedef struct fl_bot_text {
-  char *text;      /* owned */
+  char *text; /* owned */
   size_t len;
-  size_t n_think;  /* leading tokens that are reasoning */
+  size_t n_think; /* leading tokens that are reasoning */
 } fl_bot_text;
 int fl_bot_text_read(fl_bot_text *out, const fl_tokenizer *t, const fl_ids *ids, fl_err *err);
 

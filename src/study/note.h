@@ -9,15 +9,15 @@
 
 typedef struct fl_study_note {
   const fl_conv_plan *plan;
-  const char *kind;                 /* of the seed instruction */
-  size_t turn, n_turns;             /* which, from 0, of how many; logged when there are several */
-  size_t first, end;                /* span of the chunk */
-  const char *request, *answer;     /* NULL: none */
+  const char *kind;             /* of the seed instruction */
+  size_t turn, n_turns;         /* which, from 0, of how many; logged when there are several */
+  size_t first, end;            /* span of the chunk */
+  const char *request, *answer; /* NULL: none */
   size_t request_len, answer_len;
   size_t n_supervised;
   uint32_t attempt;
   fl_reject why;
-  const char *of;                   /* "request" or "answer", where why is a reason */
+  const char *of; /* "request" or "answer", where why is a reason */
 } fl_study_note;
 
 void fl_study_log(fl_events *log, const fl_study_note *n);

@@ -72,9 +72,10 @@ static int read_marks(fl_part *p, fl_err *err) {
   if (map.size > 0 && p->size == 0)
     rc = fl_fail(err, FL_EINPUT, "%s: is not what a study left behind; move it away", p->path);
   else if (!same)
-    rc = fl_fail(err, FL_EINPUT, "%s: holds %zu conversations of a study with another model, other "
-                 "documents or other options; finish that one, or move the file away", p->path,
-                 p->held.written);
+    rc = fl_fail(err, FL_EINPUT,
+                 "%s: holds %zu conversations of a study with another model, other "
+                 "documents or other options; finish that one, or move the file away",
+                 p->path, p->held.written);
   fl_map_close(&map);
   return rc;
 }
@@ -138,8 +139,10 @@ static int open_locked(fl_part *p, fl_err *err) {
   if (!locked && errno != EWOULDBLOCK) return fl_fs_fail_errno(err, p->path, "locked", errno);
   /* Its holder may have removed the file in between. */
   if (locked && fl_fs_is_named(p->fd, p->path)) return FL_OK;
-  return fl_fail(err, FL_EBUSY, "%s: another process is writing it; wait for that one, or give "
-                 "--out another name", p->path);
+  return fl_fail(err, FL_EBUSY,
+                 "%s: another process is writing it; wait for that one, or give "
+                 "--out another name",
+                 p->path);
 }
 
 /* An empty file becomes a part of nothing. */

@@ -7,7 +7,11 @@
 #include <stdint.h>
 
 typedef enum fl_reject {
-  FL_REJECT_NOT, FL_REJECT_EMPTY, FL_REJECT_CUT, FL_REJECT_LONG, FL_REJECT_REPETITIVE
+  FL_REJECT_NOT,
+  FL_REJECT_EMPTY,
+  FL_REJECT_CUT,
+  FL_REJECT_LONG,
+  FL_REJECT_REPETITIVE
 } fl_reject;
 
 /* "empty", "cut", "long", "repetitive" as in the event log; NULL for FL_REJECT_NOT. */
@@ -15,11 +19,11 @@ const char *fl_reject_name(fl_reject r);
 
 /* What a bot wrote, its reasoning and surrounding white space taken off. */
 typedef struct fl_written {
-  const int32_t *ids;  /* the tokens of the text */
+  const int32_t *ids; /* the tokens of the text */
   size_t n_ids;
-  size_t len;          /* bytes of the text */
-  size_t max_tokens;   /* the limit it was written under */
-  bool cut;            /* the limit ended it */
+  size_t len;        /* bytes of the text */
+  size_t max_tokens; /* the limit it was written under */
+  bool cut;          /* the limit ended it */
 } fl_written;
 
 /* In this order: empty, cut, long (over 16 bytes for every token allowed), repetitive. */

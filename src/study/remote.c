@@ -27,8 +27,8 @@ typedef struct item {
   size_t first, end;
   uint32_t kind;
   bool done;
-  char *request;           /* NULL: none yet */
-  fl_ids prompt;           /* user turn of the request */
+  char *request; /* NULL: none yet */
+  fl_ids prompt; /* user turn of the request */
   fl_target_room room;
 } item;
 
@@ -41,20 +41,19 @@ typedef struct maker {
   fl_err *err;
   item *item;
   size_t n;
-  fl_exchange *x;          /* [n], the first n_live in use */
+  fl_exchange *x; /* [n], the first n_live in use */
   item **live;
   size_t n_live, unusable;
   uint32_t attempt;
-  fl_err why;              /* the first reason why a reply of the stage could not be used */
+  fl_err why; /* the first reason why a reply of the stage could not be used */
   fl_study_stats stats;
 } maker;
 
 /* --- the tokens there and here ------------------------------------------------------------- */
 
 /* Texts that vocabularies cut differently. */
-static const char probe[] =
-    "The keeper's 1234 lamps\n\n  weren't lit; na\xc3\xafve \xe2\x82\xac"
-    "5,000.75 (see www.a-b.org)";
+static const char probe[] = "The keeper's 1234 lamps\n\n  weren't lit; na\xc3\xafve \xe2\x82\xac"
+                            "5,000.75 (see www.a-b.org)";
 
 static bool same_tokens(const fl_json *reply, const fl_ids *own) {
   const fl_json *v = fl_json_get(reply, "tokens"), *e = v ? fl_json_first(v) : NULL;
@@ -86,7 +85,8 @@ static int compare_tokens(fl_remote *r, fl_err *err) {
   if (rc == FL_OK && x.status == 200 &&
       fl_json_parse(&reply, x.reply.data ? x.reply.data : "", x.reply.len, NULL) == FL_OK &&
       fl_json_is_arr(fl_json_get(reply, "tokens")) && !same_tokens(reply, &own))
-    rc = fl_fail(err, FL_EINPUT, "the generator cuts text into other tokens than this model; let "
+    rc = fl_fail(err, FL_EINPUT,
+                 "the generator cuts text into other tokens than this model; let "
                  "the same model run there, or add --teacher local");
   fl_json_free(reply);
   fl_json_free(body);
@@ -149,8 +149,8 @@ static char *body_of(const maker *mk, const item *it, const char *user, bool bot
   fl_buf b = { 0 }, system = { 0 };
   size_t len;
   const char *chunk = chunk_of(it, &len);
-  fl_rng rng = fl_rng_stream(mk->o->seed, FL_RNG_SAMPLE, it->plan->doc, it->plan->round,
-                             it->plan->conv);
+  fl_rng rng =
+      fl_rng_stream(mk->o->seed, FL_RNG_SAMPLE, it->plan->doc, it->plan->round, it->plan->conv);
   rng.index = mk->attempt;
   fl_buf_puts(&system, fl_wrap_head);
   fl_buf_append(&system, chunk, len);
@@ -199,11 +199,18 @@ static void drop_exchanges(maker *mk) {
 
 static void emit(maker *mk, const item *it, const char *answer, fl_reject why, const char *of,
                  size_t n_supervised) {
-  fl_study_log(mk->log, &(fl_study_note){
-    .plan = it->plan, .kind = seed_of(mk, it)->kind, .first = it->first, .end = it->end,
-    .request = it->request, .request_len = it->request ? strlen(it->request) : 0,
-    .answer = answer, .answer_len = answer ? strlen(answer) : 0,
-    .n_supervised = n_supervised, .attempt = mk->attempt, .why = why, .of = of });
+  fl_study_log(mk->log, &(fl_study_note){ .plan = it->plan,
+                                          .kind = seed_of(mk, it)->kind,
+                                          .first = it->first,
+                                          .end = it->end,
+                                          .request = it->request,
+                                          .request_len = it->request ? strlen(it->request) : 0,
+                                          .answer = answer,
+                                          .answer_len = answer ? strlen(answer) : 0,
+                                          .n_supervised = n_supervised,
+                                          .attempt = mk->attempt,
+                                          .why = why,
+                                          .of = of });
 }
 
 static void refuse(maker *mk, item *it, const char *answer, fl_reject why, const char *of) {
@@ -243,8 +250,11 @@ static bool read_reply(maker *mk, size_t i, fl_reply_text *out, int *rc) {
 }
 
 static fl_reject judge(const fl_ids *ids, const fl_bot_text *text, bool cut, size_t max_tokens) {
-  const fl_written w = { .ids = ids->data + text->n_think, .n_ids = ids->len - text->n_think,
-                         .len = text->len, .max_tokens = max_tokens, .cut = cut };
+  const fl_written w = { .ids = ids->data + text->n_think,
+                         .n_ids = ids->len - text->n_think,
+                         .len = text->len,
+                         .max_tokens = max_tokens,
+                         .cut = cut };
   return fl_reject_judge(&w);
 }
 
@@ -302,8 +312,7 @@ static int answer_tokens(maker *mk, item *it, const fl_reply_text *r, fl_ids *id
     *stop = usual;
     rc = fl_tokenize(fl_model_tokenizer(m), ids, r->text, r->len, FL_TOK_CONTINUE, err);
     if (rc == FL_OK && ids->len > 0 && ids->len <= mk->o->max_a)
-      rc = fl_teach_here(&it->room, &it->prompt, ids, chunk, len, mk->o, mk->pass, mk->pool,
-                         err);
+      rc = fl_teach_here(&it->room, &it->prompt, ids, chunk, len, mk->o, mk->pass, mk->pool, err);
     return rc;
   }
   rc = fl_reply_text_tokens(ids, &it->room, stop, r, mk->r->spellings, m, mk->o->top_mass, err);

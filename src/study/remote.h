@@ -12,10 +12,10 @@
 #include "study/study.h"
 
 typedef struct fl_exchange {
-  char *body;        /* JSON; owned by the layer that made it */
-  fl_buf reply;      /* filled by post */
-  int status;        /* 200, another, or 0: no answer */
-  char reason[256];  /* why it is not 200 */
+  char *body;       /* JSON; owned by the layer that made it */
+  fl_buf reply;     /* filled by post */
+  int status;       /* 200, another, or 0: no answer */
+  char reason[256]; /* why it is not 200 */
 } fl_exchange;
 
 typedef struct fl_remote_options {

@@ -11,10 +11,10 @@
 
 struct fl_spellings {
   const fl_tokenizer *t;
-  size_t n, cap;      /* cap a power of two, at most half full */
-  fl_buf bytes;       /* of all tokens, one after the other */
-  size_t *end;        /* [n] offset behind token i */
-  int32_t *slot;      /* [cap] id, or -1 */
+  size_t n, cap; /* cap a power of two, at most half full */
+  fl_buf bytes;  /* of all tokens, one after the other */
+  size_t *end;   /* [n] offset behind token i */
+  int32_t *slot; /* [cap] id, or -1 */
 };
 
 static size_t hash_of(const char *s, size_t len) {
@@ -247,7 +247,8 @@ void fl_target_room_certain(fl_target_room *r, int32_t id) {
 }
 
 static int foreign(const fl_buf *bytes, fl_err *err) {
-  return fl_fail(err, FL_EINPUT, "the generator gave the token \"%.40s\", which this model's "
+  return fl_fail(err, FL_EINPUT,
+                 "the generator gave the token \"%.40s\", which this model's "
                  "vocabulary has not; let the same model run there, or add --teacher local",
                  bytes->data ? bytes->data : "");
 }
@@ -258,7 +259,8 @@ int fl_reply_text_tokens(fl_ids *ids, fl_target_room *room, int32_t *stop, const
   int rc = FL_OK;
   *stop = -1;
   if (!r->logprobs || fl_json_len(r->logprobs) == 0)
-    rc = fl_fail(err, FL_EINPUT, "the generator gave no probabilities of its tokens; add --teacher "
+    rc = fl_fail(err, FL_EINPUT,
+                 "the generator gave no probabilities of its tokens; add --teacher "
                  "local");
   for (const fl_json *e = r->logprobs ? fl_json_first(r->logprobs) : NULL; e && rc == FL_OK;
        e = fl_json_next(e)) {

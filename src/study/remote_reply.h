@@ -15,10 +15,10 @@ int32_t fl_spellings_find(const fl_spellings *s, const char *bytes, size_t len);
 bool fl_spellings_is(const fl_spellings *s, int32_t id, const char *bytes, size_t len);
 
 typedef struct fl_reply_text {
-  char *text;        /* content, NUL-terminated; owned */
+  char *text; /* content, NUL-terminated; owned */
   size_t len;
-  bool stopped;      /* by itself, not by the limit */
-  fl_json *root;     /* owned; logprobs borrows from it */
+  bool stopped;            /* by itself, not by the limit */
+  fl_json *root;           /* owned; logprobs borrows from it */
   const fl_json *logprobs; /* array of tokens, or NULL */
 } fl_reply_text;
 /* FL_EINPUT with a sentence on what is missing. */

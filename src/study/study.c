@@ -40,16 +40,16 @@ typedef struct item { /* one conversation on its way */
   const fl_conv_plan *plan;
   const base *base;
   uint32_t kind;
-  bool thinks;          /* bot A reasons before its requests */
-  bool closed;          /* no further turn */
-  size_t turns;         /* that came out */
-  fl_conv conv;         /* of these turns */
-  char *last_answer;    /* of the turn before; NULL in the first */
-  fl_ids dialogue;      /* as bot A has it: instruction, request, instruction, request ... */
-  fl_ids history;       /* as bot B has it: request, answer, request, answer ... */
-  fl_bot_text request;  /* text NULL: none yet */
+  bool thinks;         /* bot A reasons before its requests */
+  bool closed;         /* no further turn */
+  size_t turns;        /* that came out */
+  fl_conv conv;        /* of these turns */
+  char *last_answer;   /* of the turn before; NULL in the first */
+  fl_ids dialogue;     /* as bot A has it: instruction, request, instruction, request ... */
+  fl_ids history;      /* as bot B has it: request, answer, request, answer ... */
+  fl_bot_text request; /* text NULL: none yet */
   fl_bot_text answer;
-  fl_ids prompt;        /* of the stage that runs */
+  fl_ids prompt; /* of the stage that runs */
   fl_target_room room;
 } item;
 
@@ -61,10 +61,10 @@ typedef struct maker {
   fl_events *log;
   fl_err *err;
   size_t n, n_base, n_live;
-  item *item;           /* [n] */
-  base *base;           /* [n] */
-  fl_stream *stream;    /* [n], the first n_live in use */
-  item **live;          /* [n] whose stream it is */
+  item *item;        /* [n] */
+  base *base;        /* [n] */
+  fl_stream *stream; /* [n], the first n_live in use */
+  item **live;       /* [n] whose stream it is */
   uint32_t attempt;
   size_t turn;
   fl_study_stats stats;
@@ -80,8 +80,10 @@ size_t fl_study_max_rows(const fl_study_options *o) {
 static int check_options(const fl_study_options *o, const fl_model *m, fl_err *err) {
   const size_t n_ctx = fl_model_hparams(m)->n_ctx;
   if (o->chunk_min < 1 || o->chunk_min > o->chunk_max)
-    return fl_fail(err, FL_EUSAGE, "--chunk-min %zu and --chunk-max %zu: the range is empty; give "
-                   "1 <= min <= max", o->chunk_min, o->chunk_max);
+    return fl_fail(err, FL_EUSAGE,
+                   "--chunk-min %zu and --chunk-max %zu: the range is empty; give "
+                   "1 <= min <= max",
+                   o->chunk_min, o->chunk_max);
   if (n_turns(o) > FL_MAX_TURNS || !(o->think >= 0 && o->think <= 1))
     return fl_fail(err, FL_EUSAGE, "--turns must be at most %d and --think from 0 to 1",
                    FL_MAX_TURNS);
@@ -94,9 +96,10 @@ static int check_options(const fl_study_options *o, const fl_model *m, fl_err *e
     return fl_fail(err, FL_EUSAGE, "--max-q, --max-a and --chunk-max must be below %d",
                    ATTEMPT_STRIDE);
   if (o->chunk_max + o->max_q + o->max_a > n_ctx)
-    return fl_fail(err, FL_EUSAGE, "--chunk-max %zu with --max-q %zu and --max-a %zu is more than "
-                   "the model's context of %zu; lower --chunk-max", o->chunk_max,
-                   o->max_q, o->max_a, n_ctx);
+    return fl_fail(err, FL_EUSAGE,
+                   "--chunk-max %zu with --max-q %zu and --max-a %zu is more than "
+                   "the model's context of %zu; lower --chunk-max",
+                   o->chunk_max, o->max_q, o->max_a, n_ctx);
   return FL_OK;
 }
 
@@ -155,8 +158,8 @@ static int set_up(maker *mk, const fl_conv_plan *plans, const fl_doc_text *const
     fl_study_chunk(mk->o, docs[i], &plans[i], &first, &end);
     it->plan = &plans[i];
     it->kind = fl_study_kind(mk->o, &plans[i]);
-    fl_rng draw = fl_rng_stream(mk->o->seed, FL_RNG_THINK, plans[i].doc, plans[i].round,
-                                plans[i].conv);
+    fl_rng draw =
+        fl_rng_stream(mk->o->seed, FL_RNG_THINK, plans[i].doc, plans[i].round, plans[i].conv);
     it->thinks = fl_rng_unit(&draw) < mk->o->think;
     it->base = find_base(mk, docs[i], first, end);
     int rc = fl_target_room_init(&it->room, mk->o->max_a, top_k, mk->err);
@@ -210,7 +213,9 @@ static int add_stream(maker *mk, item *it, const fl_ids *before, const char *use
   int rc = append_user(mk, &it->prompt, user, len, thinking);
   if (rc == FL_OK && it->prompt.oom) rc = fl_fail(mk->err, FL_ENOMEM, "out of memory for a prompt");
   if (rc != FL_OK) return rc;
-  *s = (fl_stream){ .prompt = it->prompt.data, .n_prompt = it->prompt.len, .max_new = max_new,
+  *s = (fl_stream){ .prompt = it->prompt.data,
+                    .n_prompt = it->prompt.len,
+                    .max_new = max_new,
                     .sampling = FL_SAMPLING_GREEDY };
   rc = fl_seq_fork(&s->seq, system, fl_seq_rows(system), mk->err);
   if (rc != FL_OK) return rc;
@@ -245,13 +250,20 @@ static int run_streams(maker *mk, bool teacher) {
 }
 
 static void emit(maker *mk, const item *it, fl_reject why, const char *of, size_t n_supervised) {
-  fl_study_log(mk->log, &(fl_study_note){
-    .plan = it->plan, .kind = seed_of(mk, it)->kind, .turn = mk->turn,
-    .n_turns = n_turns(mk->o),
-    .first = it->base->first, .end = it->base->end,
-    .request = it->request.text, .request_len = it->request.len,
-    .answer = it->answer.text, .answer_len = it->answer.len,
-    .n_supervised = n_supervised, .attempt = mk->attempt, .why = why, .of = of });
+  fl_study_log(mk->log, &(fl_study_note){ .plan = it->plan,
+                                          .kind = seed_of(mk, it)->kind,
+                                          .turn = mk->turn,
+                                          .n_turns = n_turns(mk->o),
+                                          .first = it->base->first,
+                                          .end = it->base->end,
+                                          .request = it->request.text,
+                                          .request_len = it->request.len,
+                                          .answer = it->answer.text,
+                                          .answer_len = it->answer.len,
+                                          .n_supervised = n_supervised,
+                                          .attempt = mk->attempt,
+                                          .why = why,
+                                          .of = of });
 }
 
 static void forget_texts(item *it) {
@@ -302,9 +314,7 @@ static char *instruction(const maker *mk, const item *it) {
   return it->last_answer ? fl_asprintf("%s\n\n%s", it->last_answer, seed) : fl_strdup(seed);
 }
 
-static bool waits(const maker *mk, const item *it) {
-  return !it->closed && it->turns == mk->turn;
-}
+static bool waits(const maker *mk, const item *it) { return !it->closed && it->turns == mk->turn; }
 
 /* A request that is given: asked once, since bot B would answer alike again. */
 static int take_given(maker *mk, item *it) {
@@ -330,8 +340,8 @@ static int ask_one(maker *mk, item *it) {
   }
   fl_stream *s = &mk->stream[mk->n_live - 1];
   s->sampling.temperature = mk->o->temperature;
-  s->rng = fl_rng_stream(mk->o->seed, FL_RNG_SAMPLE, it->plan->doc, it->plan->round,
-                         it->plan->conv);
+  s->rng =
+      fl_rng_stream(mk->o->seed, FL_RNG_SAMPLE, it->plan->doc, it->plan->round, it->plan->conv);
   s->rng.index = ((uint32_t)mk->turn * MAX_ATTEMPTS + mk->attempt) * (uint32_t)ATTEMPT_STRIDE;
   return FL_OK;
 }
@@ -461,8 +471,9 @@ static int make_all(maker *mk) {
 int fl_study_make(fl_conv *out, bool *ok, const fl_conv_plan *plans, const fl_doc_text *const *docs,
                   size_t n, const fl_study_options *o, fl_pass *pass, fl_kv_pool *pool,
                   fl_events *log, fl_study_stats *stats, fl_err *err) {
-  maker mk = { .o = o, .model = fl_pass_model(pass), .pass = pass, .pool = pool, .log = log,
-               .err = err, .n = n };
+  maker mk = {
+    .o = o, .model = fl_pass_model(pass), .pass = pass, .pool = pool, .log = log, .err = err, .n = n
+  };
   const double start_s = fl_now_s();
   int rc = check_options(o, mk.model, err);
   if (rc != FL_OK) return rc;

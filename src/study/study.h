@@ -21,10 +21,10 @@ typedef struct fl_study_options {
   size_t chunk_min, chunk_max; /* tokens */
   size_t top_k;
   double top_mass;
-  size_t max_q, max_a;         /* tokens */
-  double temperature;          /* bot A; 0.6 */
-  size_t turns;                /* requests and answers of a conversation at most; 0 is 1 */
-  double think;                /* probability that bot A reasons before its request */
+  size_t max_q, max_a;              /* tokens */
+  double temperature;               /* bot A; 0.6 */
+  size_t turns;                     /* requests and answers of a conversation at most; 0 is 1 */
+  double think;                     /* probability that bot A reasons before its request */
   const struct fl_seed_kind *seeds; /* NULL: fl_seed_kinds */
   size_t n_seeds;
   uint64_t seed;
@@ -45,7 +45,7 @@ typedef struct fl_doc_text {
   const char *text;
   size_t len;
   size_t n_tokens;
-  const uint32_t *token_end;   /* [n_tokens] byte offset after token i, at a UTF-8 boundary */
+  const uint32_t *token_end; /* [n_tokens] byte offset after token i, at a UTF-8 boundary */
 } fl_doc_text;
 
 /* Tokenises a document and notes where its tokens end. Copies the text; where the tokenizer changes
@@ -57,19 +57,19 @@ void fl_doc_text_release(fl_doc_text *d); /* only what fl_doc_text_init made */
 /* Teacher targets of a conversation, ragged. */
 typedef struct fl_targets {
   size_t n_rows;
-  uint32_t *first;   /* [n_rows + 1] */
-  int32_t *id;       /* [first[n_rows]] */
+  uint32_t *first; /* [n_rows + 1] */
+  int32_t *id;     /* [first[n_rows]] */
   float *prob;
 } fl_targets;
 
 /* One conversation, ready for the student. Owned by the caller (fl_conv_release). */
 typedef struct fl_conv {
-  fl_ids tokens;      /* user turn, opener, answer (and end of turn if B stopped by itself) */
-  uint32_t *sup;      /* [targets.n_rows] index in tokens whose output predicts the target */
+  fl_ids tokens; /* user turn, opener, answer (and end of turn if B stopped by itself) */
+  uint32_t *sup; /* [targets.n_rows] index in tokens whose output predicts the target */
   fl_targets targets;
-  uint32_t kind;      /* index in fl_seed_kinds; FL_N_SEED_KINDS: another, by name */
-  char *kind_name;    /* of another; owned */
-  size_t first, end;  /* chunk span in document tokens */
+  uint32_t kind;          /* index in fl_seed_kinds; FL_N_SEED_KINDS: another, by name */
+  char *kind_name;        /* of another; owned */
+  size_t first, end;      /* chunk span in document tokens */
   char *request, *answer; /* of several turns with an empty line between */
 } fl_conv;
 /* The name of its kind; never NULL. */
@@ -78,8 +78,8 @@ void fl_conv_release(fl_conv *c);
 
 /* What to make: pure function of (seed, document, round, conversation). */
 typedef struct fl_conv_plan {
-  uint32_t doc, round, conv;   /* keys of the random streams; doc also labels events */
-  uint32_t draw;               /* how many conversations of this document were made before: chunk
+  uint32_t doc, round, conv; /* keys of the random streams; doc also labels events */
+  uint32_t draw;             /* how many conversations of this document were made before: chunk
                                   and seed kind follow from it and the document alone */
 } fl_conv_plan;
 

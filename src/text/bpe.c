@@ -67,7 +67,7 @@ static void add_rule(fl_bpe *b, fl_str text, uint32_t rank, fl_buf *joined) {
 }
 
 static int load_rules(fl_bpe *b, const fl_gguf_arr *a, const char *path, fl_err *err) {
-  fl_buf joined = {0};
+  fl_buf joined = { 0 };
   int rc = FL_OK;
   b->n_slots = 16;
   while (b->n_slots < a->n * 2) b->n_slots *= 2;
@@ -97,8 +97,10 @@ int fl_bpe_init(fl_bpe *b, const fl_vocab *v, const fl_gguf *g, fl_err *err) {
   fl_gguf_arr a;
   fl_bpe made = { .vocab = v };
   if (!fl_gguf_get_arr(g, "tokenizer.ggml.merges", &a) || a.type != FL_GGUF_STR)
-    return fl_fail(err, FL_EINPUT, "%s: no tokenizer.ggml.merges, which a BPE vocabulary needs; "
-                   "convert the model again", path);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: no tokenizer.ggml.merges, which a BPE vocabulary needs; "
+                   "convert the model again",
+                   path);
   if (a.n > (size_t)1 << 26)
     return fl_fail(err, FL_EINPUT, "%s: %zu merges are too many; the file is damaged", path, a.n);
   int rc = load_rules(&made, &a, path, err);
@@ -118,7 +120,7 @@ int fl_bpe_init(fl_bpe *b, const fl_vocab *v, const fl_gguf *g, fl_err *err) {
 
 void fl_bpe_release(fl_bpe *b) {
   fl_free(b->rule);
-  *b = (fl_bpe){0};
+  *b = (fl_bpe){ 0 };
 }
 
 static bool token_beyond_ascii(const fl_vocab *v, int32_t id) {

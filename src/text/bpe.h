@@ -10,7 +10,7 @@
 #include "text/vocab.h"
 
 typedef struct fl_merge_rule {
-  uint64_t pair;  /* left id << 32 | right id; UINT64_MAX: free */
+  uint64_t pair; /* left id << 32 | right id; UINT64_MAX: free */
   uint32_t rank;
   int32_t id;
 } fl_merge_rule;

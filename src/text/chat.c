@@ -19,8 +19,8 @@ typedef struct spec {
   const char *open, *after_role, *close; /* control tokens */
   const char *gap, *tail;                /* text */
   const char *assistant;                 /* the role's name */
-  bool trims;        /* contents lose white space at both ends */
-  bool system_first; /* a system message may only come first */
+  bool trims;                            /* contents lose white space at both ends */
+  bool system_first;                     /* a system message may only come first */
 } spec;
 
 static const spec specs[] = {
@@ -67,7 +67,7 @@ static bool has_markers(const spec *s, const fl_tokenizer *t) {
 }
 
 fl_template fl_template_detect(const fl_gguf *g, const fl_tokenizer *t) {
-  fl_str text = {0};
+  fl_str text = { 0 };
   if (!fl_gguf_get_str(g, "tokenizer.chat_template", &text)) return FL_TEMPLATE_NONE;
   for (size_t i = 0; i < N_SPECS; i++)
     if (specs[i].open && contains(text, specs[i].open) && has_markers(&specs[i], t))
@@ -92,7 +92,8 @@ typedef struct writer {
 static int begin(writer *w, fl_ids *out, fl_template tpl, const fl_tokenizer *t, fl_err *err) {
   *w = (writer){ .out = out, .had = out->len, .spec = find_spec(tpl), .t = t, .err = err };
   if (w->spec == NULL)
-    w->rc = fl_fail(err, FL_EUSAGE, "the model's file has no chat template that is known; name one "
+    w->rc = fl_fail(err, FL_EUSAGE,
+                    "the model's file has no chat template that is known; name one "
                     "with --template: chatml, llama3, gemma4, gemma, or plain for a base model");
   return w->rc;
 }
@@ -123,8 +124,10 @@ static void put_mark(writer *w, const char *mark) {
   if (id >= 0) {
     put_id(w, id);
   } else if (w->rc == FL_OK) {
-    w->rc = fl_fail(w->err, FL_EINPUT, "the model's vocabulary has no token %s, which the chat "
-                    "template %s needs; choose another template", mark, w->spec->name);
+    w->rc = fl_fail(w->err, FL_EINPUT,
+                    "the model's vocabulary has no token %s, which the chat "
+                    "template %s needs; choose another template",
+                    mark, w->spec->name);
   }
 }
 
@@ -290,7 +293,7 @@ int fl_chat_system_close(fl_ids *out, fl_template tpl, const fl_tokenizer *t, fl
 /* Renders the leading system message or messages; *first becomes the index after them. */
 static void render_opening(writer *w, const fl_message *msgs, size_t n, bool thinking,
                            size_t *first) {
-  fl_buf joined = {0};
+  fl_buf joined = { 0 };
   size_t i = 0;
   for (; i < n && msgs[i].role == FL_ROLE_SYSTEM && (i == 0 || w->spec->system_first); i++) {
     if (i > 0) fl_buf_puts(&joined, "\n\n");
@@ -306,8 +309,10 @@ static void render_opening(writer *w, const fl_message *msgs, size_t n, bool thi
 static void render_late_system(writer *w, const fl_message *m) {
   if (w->spec->system_first) {
     if (w->rc == FL_OK)
-      w->rc = fl_fail(w->err, FL_EUSAGE, "the chat template %s allows system messages only at the "
-                      "start of a conversation; move it there", w->spec->name);
+      w->rc = fl_fail(w->err, FL_EUSAGE,
+                      "the chat template %s allows system messages only at the "
+                      "start of a conversation; move it there",
+                      w->spec->name);
     return;
   }
   put_system(w, m->text, m->len, false);
@@ -322,7 +327,8 @@ int fl_chat_render(fl_ids *out, fl_template tpl, const fl_tokenizer *t, const fl
   size_t first;
   render_opening(&w, msgs, n, thinking, &first);
   if (tpl == FL_TEMPLATE_GEMMA && first > 0 && msgs[first].role != FL_ROLE_USER)
-    w.rc = fl_fail(err, FL_EUSAGE, "the chat template gemma needs a user's message after the "
+    w.rc = fl_fail(err, FL_EUSAGE,
+                   "the chat template gemma needs a user's message after the "
                    "system message");
   for (size_t i = first; i < n && w.rc == FL_OK; i++) {
     if (msgs[i].role == FL_ROLE_SYSTEM) {

@@ -16,7 +16,11 @@
 #include "text/tokenizer.h"
 
 typedef enum fl_template {
-  FL_TEMPLATE_NONE, FL_TEMPLATE_CHATML, FL_TEMPLATE_LLAMA3, FL_TEMPLATE_GEMMA4, FL_TEMPLATE_GEMMA,
+  FL_TEMPLATE_NONE,
+  FL_TEMPLATE_CHATML,
+  FL_TEMPLATE_LLAMA3,
+  FL_TEMPLATE_GEMMA4,
+  FL_TEMPLATE_GEMMA,
   FL_TEMPLATE_PLAIN /* no markers: "{system}\n\nQuestion: {user}\nAnswer:" for base models */
 } fl_template;
 

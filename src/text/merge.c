@@ -86,5 +86,5 @@ void fl_merger_run(fl_merger *m, fl_pair_fn *pair, void *ctx) {
 void fl_merger_release(fl_merger *m) {
   fl_free(m->symbol);
   fl_free(m->heap);
-  *m = (fl_merger){0};
+  *m = (fl_merger){ 0 };
 }

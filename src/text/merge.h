@@ -19,8 +19,8 @@ typedef struct fl_symbol {
 typedef struct fl_candidate {
   uint64_t order; /* priority << 32 | left: the least comes first */
   uint32_t right;
-  uint32_t len;   /* of both symbols: a candidate is stale once it no longer fits */
-  int32_t id;     /* what they become */
+  uint32_t len; /* of both symbols: a candidate is stale once it no longer fits */
+  int32_t id;   /* what they become */
 } fl_candidate;
 
 typedef struct fl_merger {

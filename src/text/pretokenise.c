@@ -18,10 +18,10 @@
 
 typedef struct cursor {
   const char *s;
-  size_t len, at;     /* at: where `cp` begins */
+  size_t len, at; /* at: where `cp` begins */
   uint32_t cp;
-  size_t n;           /* bytes of cp; 0 at the end */
-  fl_uc_class class;  /* meaningless at the end */
+  size_t n;          /* bytes of cp; 0 at the end */
+  fl_uc_class class; /* meaningless at the end */
 } cursor;
 
 static void load(cursor *c) {
@@ -140,18 +140,21 @@ static size_t scan_qwen2(const char *s, size_t len, int max_digits) {
 size_t fl_pretokenise(fl_pre pre, const char *s, size_t len) {
   if (len == 0) return 0;
   switch (pre) {
-    case FL_PRE_QWEN2: return scan_qwen2(s, len, 1);
-    case FL_PRE_LLAMA3: return scan_qwen2(s, len, 3);
-    case FL_PRE_SMOLLM: return scan_gpt2(s, len, true);
-    case FL_PRE_GPT2: return scan_gpt2(s, len, false);
+  case FL_PRE_QWEN2: return scan_qwen2(s, len, 1);
+  case FL_PRE_LLAMA3: return scan_qwen2(s, len, 3);
+  case FL_PRE_SMOLLM: return scan_gpt2(s, len, true);
+  case FL_PRE_GPT2: return scan_gpt2(s, len, false);
   }
   return len;
 }
 
-static const struct { const char *name; fl_pre pre; } names[] = {
-  { "qwen2", FL_PRE_QWEN2 },     { "llama3", FL_PRE_LLAMA3 },  { "smollm", FL_PRE_SMOLLM },
-  { "gpt2", FL_PRE_GPT2 },       { "llama-bpe", FL_PRE_LLAMA3 }, { "llama-v3", FL_PRE_LLAMA3 },
-  { "gpt-2", FL_PRE_GPT2 },      { "default", FL_PRE_GPT2 },
+static const struct {
+  const char *name;
+  fl_pre pre;
+} names[] = {
+  { "qwen2", FL_PRE_QWEN2 }, { "llama3", FL_PRE_LLAMA3 },    { "smollm", FL_PRE_SMOLLM },
+  { "gpt2", FL_PRE_GPT2 },   { "llama-bpe", FL_PRE_LLAMA3 }, { "llama-v3", FL_PRE_LLAMA3 },
+  { "gpt-2", FL_PRE_GPT2 },  { "default", FL_PRE_GPT2 },
 };
 
 bool fl_pre_by_name(fl_pre *out, const char *name, size_t len) {

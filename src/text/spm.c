@@ -66,8 +66,10 @@ static void find_cuts(fl_spm *s) {
 int fl_spm_init(fl_spm *s, const fl_vocab *v, const fl_bpe *bpe, int32_t unknown, const char *path,
                 fl_err *err) {
   if (bpe == NULL && v->score == NULL)
-    return fl_fail(err, FL_EINPUT, "%s: no tokenizer.ggml.scores, which a SentencePiece vocabulary "
-                   "needs; convert the model again", path);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: no tokenizer.ggml.scores, which a SentencePiece vocabulary "
+                   "needs; convert the model again",
+                   path);
   fl_spm made = { .vocab = v, .bpe = bpe, .unknown = unknown, .bytes_whole = true };
   for (unsigned i = 0; i < 256; i++) {
     char text[8];
@@ -77,8 +79,10 @@ int fl_spm_init(fl_spm *s, const fl_vocab *v, const fl_bpe *bpe, int32_t unknown
     if (made.byte_id[i] < 0) made.bytes_whole = false;
   }
   if (!made.bytes_whole && unknown < 0)
-    return fl_fail(err, FL_EINPUT, "%s: a vocabulary with neither byte tokens nor an unknown token "
-                   "cannot spell every text; convert the model again", path);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: a vocabulary with neither byte tokens nor an unknown token "
+                   "cannot spell every text; convert the model again",
+                   path);
   find_cuts(&made);
   *s = made;
   return FL_OK;
@@ -86,14 +90,16 @@ int fl_spm_init(fl_spm *s, const fl_vocab *v, const fl_bpe *bpe, int32_t unknown
 
 /* Less is sooner, so the order of floats turned round. */
 static uint32_t priority_of(float score) {
-  union { float f; uint32_t u; } bits = { .f = score + 0.0f }; /* -0 becomes 0 */
+  union {
+    float f;
+    uint32_t u;
+  } bits = { .f = score + 0.0f }; /* -0 becomes 0 */
   uint32_t ascending = bits.u >> 31 ? ~bits.u : bits.u | 0x80000000u;
   return ~ascending;
 }
 
 static void remember_parts(word *w, int32_t id, uint32_t left_len) {
-  if (w->unused_left == NULL)
-    w->unused_left = fl_calloc(w->spm->vocab->n, sizeof *w->unused_left);
+  if (w->unused_left == NULL) w->unused_left = fl_calloc(w->spm->vocab->n, sizeof *w->unused_left);
   if (w->unused_left == NULL) w->oom = true;
   else w->unused_left[id] = left_len;
 }

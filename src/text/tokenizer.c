@@ -55,8 +55,10 @@ static int get_id(int32_t *out, const fl_tokenizer *t, const char *key, fl_err *
   if (!fl_gguf_get_u64(t->gguf, key, &id)) return FL_OK;
   if (id == UINT32_MAX) return FL_OK; /* what some converters write for "none" */
   if (id >= t->vocab.n)
-    return fl_fail(err, FL_EINPUT, "%s: %s is %llu, but there are only %zu tokens; the file is "
-                   "damaged", fl_gguf_path(t->gguf), key, (unsigned long long)id, t->vocab.n);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: %s is %llu, but there are only %zu tokens; the file is "
+                   "damaged",
+                   fl_gguf_path(t->gguf), key, (unsigned long long)id, t->vocab.n);
   *out = (int32_t)id;
   return FL_OK;
 }
@@ -69,8 +71,8 @@ static void add_end(fl_tokenizer *t, int32_t id) {
 /* Ids that the file names, and the well-known ends where they are control tokens. */
 static int load_policy(fl_tokenizer *t, fl_err *err) {
   static const char *const ends[] = {
-    "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<end_of_turn>",
-    "<turn|>",
+    "<|im_end|>",      "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
+    "<|end_of_text|>", "<end_of_turn>", "<turn|>",
   };
   int32_t eot, eom;
   int rc = get_id(&t->bos, t, "tokenizer.ggml.bos_token_id", err);
@@ -94,9 +96,10 @@ static int open_byte_bpe(fl_tokenizer *t, fl_err *err) {
   fl_gguf_get_str(t->gguf, "tokenizer.ggml.pre", &pre);
   fl_pre which;
   if (!fl_pre_by_name(&which, pre.data, pre.len))
-    return fl_fail(err, FL_EINPUT, "%s: the pre-tokeniser \"%.*s\" is not supported; use a model "
-                   "with qwen2, llama-bpe, smollm or gpt-2", fl_gguf_path(t->gguf),
-                   (int)(pre.len < 64 ? pre.len : 64), pre.data);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: the pre-tokeniser \"%.*s\" is not supported; use a model "
+                   "with qwen2, llama-bpe, smollm or gpt-2",
+                   fl_gguf_path(t->gguf), (int)(pre.len < 64 ? pre.len : 64), pre.data);
   int rc = fl_bpe_init(&t->bpe, &t->vocab, t->gguf, err);
   if (rc != FL_OK) return rc;
   t->bpe.pre = which;
@@ -126,9 +129,10 @@ static int find_kind(fl_tokenizer *t, fl_err *err) {
   else if (str_is(model, "gemma4")) t->kind = KIND_GEMMA4;
   else if (str_is(model, "llama")) t->kind = KIND_SPM;
   else
-    return fl_fail(err, FL_EINPUT, "%s: the tokenizer model \"%.*s\" is not supported; use a model "
-                   "with gpt2, llama or gemma4", fl_gguf_path(t->gguf),
-                   (int)(model.len < 64 ? model.len : 64), model.data);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: the tokenizer model \"%.*s\" is not supported; use a model "
+                   "with gpt2, llama or gemma4",
+                   fl_gguf_path(t->gguf), (int)(model.len < 64 ? model.len : 64), model.data);
   return FL_OK;
 }
 
@@ -154,7 +158,9 @@ static int init_marks(fl_tokenizer *t) {
 
 static int hash_vocabulary(fl_tokenizer *t) {
   static const char *const arrays[] = {
-    "tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "tokenizer.ggml.scores",
+    "tokenizer.ggml.tokens",
+    "tokenizer.ggml.token_type",
+    "tokenizer.ggml.scores",
     "tokenizer.ggml.merges",
   };
   fl_hasher *h = fl_hasher_new();
@@ -312,22 +318,20 @@ void fl_detokenize_one(const fl_tokenizer *t, fl_buf *out, int32_t id, bool spec
   if (id < 0 || (size_t)id >= t->vocab.n) return;
   const fl_str text = t->vocab.text[id];
   switch ((fl_token_type)t->vocab.type[id]) {
-    case FL_TOKEN_CONTROL:
-      if (special) fl_buf_append(out, text.data, text.len);
-      return;
-    case FL_TOKEN_UNKNOWN:
-      if (special) fl_buf_append(out, text.data, text.len);
-      else fl_buf_puts(out, "\xEF\xBF\xBD");
-      return;
-    case FL_TOKEN_UNUSED:
-      return;
-    case FL_TOKEN_BYTE:
-      if (is_byte_text(text))
-        fl_buf_putc(out, (char)(hex_digit(text.data[3]) * 16 + hex_digit(text.data[4])));
-      return;
-    case FL_TOKEN_USER:
-    case FL_TOKEN_NORMAL:
-      break;
+  case FL_TOKEN_CONTROL:
+    if (special) fl_buf_append(out, text.data, text.len);
+    return;
+  case FL_TOKEN_UNKNOWN:
+    if (special) fl_buf_append(out, text.data, text.len);
+    else fl_buf_puts(out, "\xEF\xBF\xBD");
+    return;
+  case FL_TOKEN_UNUSED: return;
+  case FL_TOKEN_BYTE:
+    if (is_byte_text(text))
+      fl_buf_putc(out, (char)(hex_digit(text.data[3]) * 16 + hex_digit(text.data[4])));
+    return;
+  case FL_TOKEN_USER:
+  case FL_TOKEN_NORMAL: break;
   }
   if (t->kind != KIND_BYTE_BPE) decode_blanks(out, text);
   else if (t->vocab.type[id] == FL_TOKEN_USER) fl_buf_append(out, text.data, text.len);

@@ -12,9 +12,10 @@
 /* Older conversions give some of these a normal or user-defined type; a document could then spell
  * one of them. */
 static const char *const template_markers[] = {
-  "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|end_of_text|>",
-  "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<start_of_turn>",
-  "<end_of_turn>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|think|>",
+  "<|im_start|>",    "<|im_end|>",          "<|endoftext|>",     "<|begin_of_text|>",
+  "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
+  "<|eom_id|>",      "<start_of_turn>",     "<end_of_turn>",     "<|turn>",
+  "<turn|>",         "<|channel>",          "<channel|>",        "<|think|>",
 };
 
 static uint64_t hash_text(const char *s, size_t len) {
@@ -70,11 +71,15 @@ static int load_texts(fl_vocab *v, const fl_gguf *g, fl_err *err) {
   const char *path = fl_gguf_path(g);
   fl_gguf_arr a;
   if (!fl_gguf_get_arr(g, "tokenizer.ggml.tokens", &a) || a.type != FL_GGUF_STR || a.n == 0)
-    return fl_fail(err, FL_EINPUT, "%s: no tokenizer.ggml.tokens; the file has no vocabulary, "
-                   "use a GGUF that was converted with its tokenizer", path);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: no tokenizer.ggml.tokens; the file has no vocabulary, "
+                   "use a GGUF that was converted with its tokenizer",
+                   path);
   if (a.n > MAX_TOKENS)
-    return fl_fail(err, FL_EINPUT, "%s: a vocabulary of %zu tokens, over the limit of %zu; the "
-                   "file is damaged", path, a.n, MAX_TOKENS);
+    return fl_fail(err, FL_EINPUT,
+                   "%s: a vocabulary of %zu tokens, over the limit of %zu; the "
+                   "file is damaged",
+                   path, a.n, MAX_TOKENS);
   v->n = a.n;
   v->text = fl_calloc(a.n, sizeof *v->text);
   v->type = fl_calloc(a.n, 1);
@@ -97,8 +102,10 @@ static int load_types(fl_vocab *v, const fl_gguf *g, fl_err *err) {
   for (size_t i = 0; i < v->n; i++) {
     int64_t type = fl_gguf_arr_i64(&a, i);
     if (type < 0 || type > FL_TOKEN_BYTE)
-      return fl_fail(err, FL_EINPUT, "%s: token %zu has the unknown type %lld; the file is "
-                     "damaged", fl_gguf_path(g), i, (long long)type);
+      return fl_fail(err, FL_EINPUT,
+                     "%s: token %zu has the unknown type %lld; the file is "
+                     "damaged",
+                     fl_gguf_path(g), i, (long long)type);
     v->type[i] = type == 0 ? FL_TOKEN_NORMAL : (uint8_t)type; /* 0: undefined */
   }
   return FL_OK;
@@ -111,13 +118,15 @@ static int load_scores(fl_vocab *v, const fl_gguf *g, fl_err *err) {
     return fl_fail(err, FL_EINPUT, "%s: %zu token scores for %zu tokens; the file is damaged",
                    fl_gguf_path(g), a.n, v->n);
   v->score = fl_calloc(v->n, sizeof *v->score);
-  if (v->score == NULL) return fl_fail(err, FL_ENOMEM, "%s: no memory for the vocabulary",
-                                       fl_gguf_path(g));
+  if (v->score == NULL)
+    return fl_fail(err, FL_ENOMEM, "%s: no memory for the vocabulary", fl_gguf_path(g));
   for (size_t i = 0; i < v->n; i++) {
     v->score[i] = (float)fl_gguf_arr_f64(&a, i);
     if (!isfinite(v->score[i]))
-      return fl_fail(err, FL_EINPUT, "%s: the score of token %zu is not finite; the file is "
-                     "damaged", fl_gguf_path(g), i);
+      return fl_fail(err, FL_EINPUT,
+                     "%s: the score of token %zu is not finite; the file is "
+                     "damaged",
+                     fl_gguf_path(g), i);
   }
   return FL_OK;
 }
@@ -148,7 +157,7 @@ static int respell_blanks(fl_vocab *v) {
 }
 
 int fl_vocab_load(fl_vocab *v, const fl_gguf *g, bool pieces, fl_err *err) {
-  fl_vocab made = {0};
+  fl_vocab made = { 0 };
   int rc = load_texts(&made, g, err);
   if (rc == FL_OK) rc = load_types(&made, g, err);
   if (rc == FL_OK) rc = load_scores(&made, g, err);
@@ -176,7 +185,7 @@ void fl_vocab_release(fl_vocab *v) {
   fl_free(v->score);
   fl_free(v->slot);
   fl_free(v->respelt);
-  *v = (fl_vocab){0};
+  *v = (fl_vocab){ 0 };
 }
 
 bool fl_vocab_is_blank(const fl_vocab *v, int32_t id) {
@@ -221,7 +230,7 @@ int fl_markers_init(fl_markers *m, const fl_vocab *v, unsigned kinds) {
 
 void fl_markers_release(fl_markers *m) {
   fl_free(m->id);
-  *m = (fl_markers){0};
+  *m = (fl_markers){ 0 };
 }
 
 /* The first of id[lo .. hi) whose byte at `depth` is at least `byte`; all are longer than depth. */

@@ -11,24 +11,28 @@
 #include "formats/gguf.h"
 
 typedef enum fl_token_type { /* GGUF's numbers */
-  FL_TOKEN_NORMAL = 1, FL_TOKEN_UNKNOWN, FL_TOKEN_CONTROL, FL_TOKEN_USER, FL_TOKEN_UNUSED,
-  FL_TOKEN_BYTE
+                             FL_TOKEN_NORMAL = 1,
+                             FL_TOKEN_UNKNOWN,
+                             FL_TOKEN_CONTROL,
+                             FL_TOKEN_USER,
+                             FL_TOKEN_UNUSED,
+                             FL_TOKEN_BYTE
 } fl_token_type;
 
 typedef struct fl_vocab_slot {
-  uint32_t tag;  /* of the hash, so that most misses never touch a text */
-  int32_t id;    /* -1: free */
+  uint32_t tag; /* of the hash, so that most misses never touch a text */
+  int32_t id;   /* -1: free */
 } fl_vocab_slot;
 
 typedef struct fl_vocab {
   size_t n;
   fl_str *text;
-  uint8_t *type;   /* fl_token_type */
-  float *score;    /* NULL when the file has none */
+  uint8_t *type;       /* fl_token_type */
+  float *score;        /* NULL when the file has none */
   fl_vocab_slot *slot; /* open addressing over text */
   size_t n_slots;      /* a power of two */
   size_t max_len;      /* of any text */
-  char *respelt;   /* the texts that are not as the file has them */
+  char *respelt;       /* the texts that are not as the file has them */
 } fl_vocab;
 
 /* Loads tokenizer.ggml.{tokens,token_type,scores}; every length is checked against the tokens,

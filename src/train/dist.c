@@ -68,7 +68,8 @@ static int ended(fl_dist *d, fl_err *err) {
 }
 
 static int broken(fl_dist *d, fl_err *err) {
-  fl_fail(&d->end, FL_EFAIL, "the connection between the ranks broke; the last saved generation is "
+  fl_fail(&d->end, FL_EFAIL,
+          "the connection between the ranks broke; the last saved generation is "
           "whole, train again with --resume");
   return ended(d, err);
 }
@@ -110,8 +111,10 @@ static int meet(fl_dist *d, const char *what, int rc, size_t n_bytes, fl_err *er
   if (w != NULL) return end_of(d, w, err);
   for (size_t i = 1; i < d->count; i++) {
     if (memcmp(d->head[i].what, d->head[0].what, sizeof mine.what) == 0) continue;
-    fl_fail(&d->end, FL_EFAIL, "rank %zu is at \"%.23s\" where rank 0 is at \"%.23s\"; the ranks "
-            "have gone apart, train again with --resume", i, d->head[i].what, d->head[0].what);
+    fl_fail(&d->end, FL_EFAIL,
+            "rank %zu is at \"%.23s\" where rank 0 is at \"%.23s\"; the ranks "
+            "have gone apart, train again with --resume",
+            i, d->head[i].what, d->head[0].what);
     return ended(d, err);
   }
   return FL_OK;

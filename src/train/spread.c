@@ -26,8 +26,7 @@ int fl_spread_init(fl_spread *s, fl_dist *dist, size_t max_convs, size_t max_par
     s->scratch = fl_aligned_calloc(FL_DIST_PIECE, sizeof *s->scratch);
     ok = ok && s->all_loss && s->load && s->apart && s->block && s->block_owner && s->scratch;
   }
-  return ok ? FL_OK
-            : fl_fail(err, FL_ENOMEM, "out of memory for a training step; lower --accum");
+  return ok ? FL_OK : fl_fail(err, FL_ENOMEM, "out of memory for a training step; lower --accum");
 }
 
 void fl_spread_release(fl_spread *s) {

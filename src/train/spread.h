@@ -15,10 +15,10 @@
 typedef struct fl_spread {
   fl_dist *dist;
   size_t max_convs, max_parts;
-  size_t *owner;       /* [max_convs] rank of each conversation */
-  size_t *mine;        /* [max_convs] this rank's, ascending */
+  size_t *owner; /* [max_convs] rank of each conversation */
+  size_t *mine;  /* [max_convs] this rank's, ascending */
   size_t n_mine;
-  double *loss;        /* [max_convs] sum of a conversation's losses */
+  double *loss; /* [max_convs] sum of a conversation's losses */
   /* What follows is empty for a process that is alone. */
   double *all_loss;    /* [ranks, max_convs] */
   size_t *load;        /* [ranks] */

@@ -23,15 +23,15 @@ struct fl_stepper {
   fl_pass *pass;
   fl_stepper_limits lim;
   size_t pass_rows, pass_convs;
-  fl_prefix_part *prefix;     /* [max_convs, max_parts] of the running group */
-  fl_span *span;              /* [max_convs] */
-  fl_grad_span *grad_span;    /* [max_convs] */
-  fl_grad_part *grad_part;    /* [max_convs, max_parts] */
-  size_t *row;                /* [max_sup] */
-  fl_target_row *target;      /* [max_sup] */
-  double *row_loss;           /* [max_sup] */
+  fl_prefix_part *prefix;  /* [max_convs, max_parts] of the running group */
+  fl_span *span;           /* [max_convs] */
+  fl_grad_span *grad_span; /* [max_convs] */
+  fl_grad_part *grad_part; /* [max_convs, max_parts] */
+  size_t *row;             /* [max_sup] */
+  fl_target_row *target;   /* [max_sup] */
+  double *row_loss;        /* [max_sup] */
   fl_spread spread;
-  const struct job *running;  /* while its groups run */
+  const struct job *running; /* while its groups run */
 };
 
 /* One call's arguments. */
@@ -42,8 +42,8 @@ typedef struct job {
   const fl_step_conv *convs;
   size_t n_convs;
   bool pack, backward;
-  bool *lent;    /* [n_trainees] gradients of this step alone */
-  float scale;   /* of the loss: 1 / supervised rows */
+  bool *lent;           /* [n_trainees] gradients of this step alone */
+  float scale;          /* of the loss: 1 / supervised rows */
   double loss, teacher; /* sums over supervised rows */
   size_t n_sup, n_rows;
   fl_err *err;
@@ -60,9 +60,7 @@ static void layer_rests(void *ctx, size_t layer) {
 }
 
 /* The at-th of this rank's conversations. */
-static const fl_step_conv *own(const job *j, size_t at) {
-  return &j->convs[j->s->spread.mine[at]];
-}
+static const fl_step_conv *own(const job *j, size_t at) { return &j->convs[j->s->spread.mine[at]]; }
 
 /* --- birth --------------------------------------------------------------------------------- */
 
@@ -161,11 +159,14 @@ static int check_conv(const job *j, const fl_step_conv *sc) {
   const fl_stepper_limits *l = &j->s->lim;
   size_t prefix_rows = 0;
   if (!conv_is_sound(sc->conv, fl_model_hparams(j->s->model)->n_vocab))
-    return fl_fail(j->err, FL_EINPUT, "a conversation's supervised rows or teacher entries are "
+    return fl_fail(j->err, FL_EINPUT,
+                   "a conversation's supervised rows or teacher entries are "
                    "damaged; make it again");
   if (sc->n_parts > l->max_parts)
-    return fl_fail(j->err, FL_EINPUT, "a conversation sees %zu cartridges, at most %zu were "
-                   "planned for", sc->n_parts, l->max_parts);
+    return fl_fail(j->err, FL_EINPUT,
+                   "a conversation sees %zu cartridges, at most %zu were "
+                   "planned for",
+                   sc->n_parts, l->max_parts);
   for (size_t i = 0; i < sc->n_parts; i++) {
     assert(sc->parts[i] < j->n_trainees);
     const fl_cartridge *cart = j->trainees[sc->parts[i]].cart;
@@ -175,7 +176,8 @@ static int check_conv(const job *j, const fl_step_conv *sc) {
   }
   if (prefix_rows > l->max_prefix || conv_rows(sc->conv) > l->max_conv_rows ||
       sc->conv->targets.n_rows > l->max_sup)
-    return fl_fail(j->err, FL_EINPUT, "a conversation of %zu rows, %zu of them supervised, behind "
+    return fl_fail(j->err, FL_EINPUT,
+                   "a conversation of %zu rows, %zu of them supervised, behind "
                    "%zu cartridge rows is larger than planned for (%zu, %zu, %zu)",
                    conv_rows(sc->conv), sc->conv->targets.n_rows, prefix_rows, l->max_conv_rows,
                    l->max_sup, l->max_prefix);
@@ -214,8 +216,8 @@ static size_t group_end(const job *j, size_t first) {
     const fl_conv *c = own(j, end)->conv;
     rows += conv_rows(c);
     sup += c->targets.n_rows;
-    if (end > first && (!j->pack || end - first == s->pass_convs || rows > s->pass_rows ||
-                        sup > s->lim.max_sup))
+    if (end > first &&
+        (!j->pack || end - first == s->pass_convs || rows > s->pass_rows || sup > s->lim.max_sup))
       break;
     end++;
   }
@@ -228,8 +230,10 @@ static void gather_spans(job *j, size_t first, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const fl_step_conv *c = own(j, first + i);
     size_t position = 0;
-    s->span[i] = (fl_span){ .tokens = c->conv->tokens.data, .n_rows = conv_rows(c->conv),
-                            .n_silent = conv_silent(c->conv), .parts = part,
+    s->span[i] = (fl_span){ .tokens = c->conv->tokens.data,
+                            .n_rows = conv_rows(c->conv),
+                            .n_silent = conv_silent(c->conv),
+                            .parts = part,
                             .n_parts = c->n_parts };
     for (size_t k = 0; k < c->n_parts; k++) {
       const fl_cartridge *cart = j->trainees[c->parts[k]].cart;
@@ -366,7 +370,8 @@ static int run_job(job *j) {
   fl_spread_drop(sp);
   for (size_t i = 0; i < j->n_convs; i++) j->loss += sp->loss[i];
   if (rc == FL_OK && !isfinite(j->loss))
-    rc = fl_fail(j->err, FL_EFAIL, "the loss is not a finite number; nothing was changed, lower "
+    rc = fl_fail(j->err, FL_EFAIL,
+                 "the loss is not a finite number; nothing was changed, lower "
                  "--lr or bound the gradient with --clip");
   return rc;
 }
@@ -409,8 +414,14 @@ static int grad_job(job *j, double clip, fl_step_result *r) {
 
 int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
                  size_t n_convs, fl_step_result *r, fl_err *err) {
-  job j = { .s = s, .trainees = trainees, .n_trainees = n_trainees, .convs = convs,
-            .n_convs = n_convs, .pack = s->lim.pack, .backward = true, .err = err };
+  job j = { .s = s,
+            .trainees = trainees,
+            .n_trainees = n_trainees,
+            .convs = convs,
+            .n_convs = n_convs,
+            .pack = s->lim.pack,
+            .backward = true,
+            .err = err };
   int rc = grad_job(&j, 0, r);
   close_grads(&j);
   return rc;
@@ -428,8 +439,14 @@ static void take_steps(job *j, const fl_rate *rate) {
 
 int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err) {
-  job j = { .s = s, .trainees = trainees, .n_trainees = n_trainees, .convs = convs,
-            .n_convs = n_convs, .pack = o->pack, .backward = true, .err = err };
+  job j = { .s = s,
+            .trainees = trainees,
+            .n_trainees = n_trainees,
+            .convs = convs,
+            .n_convs = n_convs,
+            .pack = o->pack,
+            .backward = true,
+            .err = err };
   int rc = grad_job(&j, o->clip, r);
   const double start_s = fl_now_s();
   if (rc == FL_OK) take_steps(&j, &o->rate);
@@ -440,8 +457,13 @@ int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_ste
 
 int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err) {
-  job j = { .s = s, .trainees = trainees, .n_trainees = n_trainees, .convs = convs,
-            .n_convs = n_convs, .pack = s->lim.pack, .err = err };
+  job j = { .s = s,
+            .trainees = trainees,
+            .n_trainees = n_trainees,
+            .convs = convs,
+            .n_convs = n_convs,
+            .pack = s->lim.pack,
+            .err = err };
   int rc = run_job(&j);
   if (rc == FL_OK) *r = losses(&j);
   return rc;

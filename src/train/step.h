@@ -20,28 +20,28 @@
 /* One resident cartridge as the trainer sees it; arrays belong to the fleet. */
 typedef struct fl_trainee {
   fl_cartridge *cart;
-  fl_adam *adam;      /* may be NULL where no step is taken (fl_step_grad, fl_step_eval) */
-  fl_rows *grad;      /* of the trainable rows' shape; without a block: given one for the step,
+  fl_adam *adam; /* may be NULL where no step is taken (fl_step_grad, fl_step_eval) */
+  fl_rows *grad; /* of the trainable rows' shape; without a block: given one for the step,
                          where the cartridge is visible; NULL: a part that is not trained */
 } fl_trainee;
 
 typedef struct fl_step_conv {
   const fl_conv *conv;
-  const size_t *parts;  /* indices of trainees in the order they stand in the prefix */
+  const size_t *parts; /* indices of trainees in the order they stand in the prefix */
   size_t n_parts;
 } fl_step_conv;
 
 typedef struct fl_step_options {
-  fl_rate rate;         /* of each cartridge by its own steps */
-  double clip;          /* 0: off; global norm per cartridge */
-  bool pack;            /* false: one pass per conversation */
+  fl_rate rate; /* of each cartridge by its own steps */
+  double clip;  /* 0: off; global norm per cartridge */
+  bool pack;    /* false: one pass per conversation */
 } fl_step_options;
 
 typedef struct fl_step_result {
-  double loss;          /* nats per supervised position */
-  double teacher;       /* what it would be if the student gave the teacher's very probabilities:
+  double loss;      /* nats per supervised position */
+  double teacher;   /* what it would be if the student gave the teacher's very probabilities:
                            the entropy of those that were kept */
-  double grad_norm;     /* L2 over all visible cartridges */
+  double grad_norm; /* L2 over all visible cartridges */
   size_t n_sup, n_rows;
   double student_s, opt_s;
 } fl_step_result;
@@ -53,18 +53,18 @@ typedef struct fl_stepper fl_stepper;
  * 320 rows is as quick as one of 512. */
 enum { FL_STEP_PASS_ROWS = 320 };
 typedef struct fl_stepper_limits {
-  size_t max_convs;      /* conversations in one step */
-  size_t max_conv_rows;  /* tokens of one conversation */
-  size_t max_sup;        /* supervised rows of one pass */
-  size_t max_prefix;     /* rows of one conversation's cartridges */
-  size_t max_parts;      /* cartridges of one conversation */
+  size_t max_convs;       /* conversations in one step */
+  size_t max_conv_rows;   /* tokens of one conversation */
+  size_t max_sup;         /* supervised rows of one pass */
+  size_t max_prefix;      /* rows of one conversation's cartridges */
+  size_t max_parts;       /* cartridges of one conversation */
   fl_positions positions; /* of the cartridges of a conversation that sees several */
-  bool checkpoint, pack; /* pack: a pass takes up to max_convs * max_conv_rows rows, otherwise one
+  bool checkpoint, pack;  /* pack: a pass takes up to max_convs * max_conv_rows rows, otherwise one
                             conversation */
-  size_t max_pass_rows;  /* with pack: a lower limit on a pass (memory); 0: none. Raised to
+  size_t max_pass_rows;   /* with pack: a lower limit on a pass (memory); 0: none. Raised to
                             max_conv_rows */
-  fl_dist *dist;         /* whose ranks share fl_step and fl_step_grad; NULL: this process alone */
-  const char *grad_dir;  /* gradients that a step lends lie in nameless files of this folder;
+  fl_dist *dist;          /* whose ranks share fl_step and fl_step_grad; NULL: this process alone */
+  const char *grad_dir;   /* gradients that a step lends lie in nameless files of this folder;
                             NULL: in memory. Borrowed */
 } fl_stepper_limits;
 
