@@ -1,6 +1,9 @@
 # commands: the program. The only code that prints results or exits.
+# All but main.c is a library, whose tables of options the tests read.
 bin_PROGRAMS += flotilla
-flotilla_SOURCES = \
+flotilla_SOURCES = src/commands/main.c
+noinst_LIBRARIES += src/libflcommands.a
+src_libflcommands_a_SOURCES = \
 	src/commands/bench.h \
 	src/commands/bench_decode.c \
 	src/commands/bench_machine.c \
@@ -56,7 +59,6 @@ flotilla_SOURCES = \
 	src/commands/info_files.c \
 	src/commands/info_fleet.c \
 	src/commands/info_gguf.c \
-	src/commands/main.c \
 	src/commands/options.c src/commands/options.h \
 	src/commands/output_guard.c src/commands/output_guard.h \
 	src/commands/progress.c src/commands/progress.h \
@@ -75,9 +77,10 @@ flotilla_SOURCES = \
 	src/commands/train_eval.c src/commands/train_eval.h \
 	src/commands/train_options.c src/commands/train_options.h \
 	src/commands/watchdog.c src/commands/watchdog.h
-flotilla_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
-flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS) $(ARCHIVE_CFLAGS)
-flotilla_LDADD = $(TUI_LIBS) $(HTTP_LIBS) $(NET_LIBS) $(BASE_LIBS) $(EDIT_LIBS) $(NCURSES_LIBS)
+src_libflcommands_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
+src_libflcommands_a_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS) $(ARCHIVE_CFLAGS)
+COMMANDS_LIBS = src/libflcommands.a $(TUI_LIBS) $(HTTP_LIBS) $(NET_LIBS) $(BASE_LIBS) $(EDIT_LIBS) $(NCURSES_LIBS)
+flotilla_LDADD = $(COMMANDS_LIBS)
 
 # What bench --peer torch runs.
 dist_pkgdata_DATA = testsuite/peers/torch_step.py
