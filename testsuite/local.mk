@@ -80,7 +80,7 @@ check-tui: flotilla$(EXEEXT) testsuite/make_events$(EXEEXT) testsuite/fake_train
 	check-cli check-tui
 
 # Long tests, apart from `check`; 77 says that what a test needs is not there.
-long_tests = testsuite/long/memory.sh testsuite/long/kills.sh testsuite/long/sweep.sh \
+long_tests = testsuite/long/whole.sh testsuite/long/memory.sh testsuite/long/kills.sh testsuite/long/sweep.sh \
 	testsuite/long/load.sh testsuite/peers/fucina.sh testsuite/peers/torch_cartridge.sh
 EXTRA_DIST += $(long_tests) testsuite/peers/torch_cartridge.py
 .PHONY: check-long
