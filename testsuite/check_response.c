@@ -9,8 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/json_writer.h"
-#include "http/sse.h"
 #include "http_util.h"
 #include "suite.h"
 
@@ -391,28 +389,6 @@ START_TEST(client_gone_and_stop) {
 }
 END_TEST
 
-START_TEST(json_writer) {
-  fl_buf b = { 0 };
-  fl_sse_begin(&b, "e");
-  fl_jsonw_open(&b, NULL, '{');
-  fl_jsonw_str(&b, "a", "x\"\n");
-  fl_jsonw_str(&b, "n", NULL);
-  fl_jsonw_open(&b, "l", '[');
-  fl_jsonw_u64(&b, NULL, 1);
-  fl_jsonw_num(&b, NULL, NAN);
-  fl_jsonw_bool(&b, NULL, true);
-  fl_jsonw_open(&b, NULL, '{');
-  fl_jsonw_close(&b, '}');
-  fl_jsonw_close(&b, ']');
-  fl_jsonw_raw(&b, "r", "{}", 2);
-  fl_jsonw_close(&b, '}');
-  fl_sse_end(&b);
-  ck_assert_str_eq(b.data, "event: e\ndata: {\"a\":\"x\\\"\\n\",\"n\":null,\"l\":[1,null,true,{}],"
-                           "\"r\":{}}\n\n");
-  fl_buf_release(&b);
-}
-END_TEST
-
 enum { PIECES = 1500 }; /* of which all might wait at once */
 
 static void *speak(void *arg) {
@@ -453,7 +429,6 @@ END_TEST
 Suite *suite_response(void) {
   Suite *s = suite_create("response");
   TCase *t = tcase_create("replies");
-  tcase_add_test(t, json_writer);
   tcase_add_test(t, chat_whole);
   tcase_add_test(t, chat_stream);
   tcase_add_test(t, chat_logprobs);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 #include "http/sse.h"
 #include "http/response.h"
 

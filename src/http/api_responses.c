@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 
 /* --- the request --- */
 

@@ -14,7 +14,6 @@ src_libflhttp_a_SOURCES = \
 	src/http/http.c \
 	src/http/job_events.c src/http/job_events.h \
 	src/http/json_fields.c src/http/json_fields.h \
-	src/http/json_writer.c src/http/json_writer.h \
 	src/http/listen.c src/http/listen.h \
 	src/http/output_parser.c src/http/output_parser.h \
 	src/http/prometheus.c \

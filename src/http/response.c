@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 
 /* --- from the splitter --- */
 

@@ -7,7 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 
 #define JSON "application/json"
 
@@ -262,12 +262,9 @@ static void add_us(atomic_ullong *to, double seconds) {
 }
 
 static void put_documents(fl_event *ev, const fl_response *t) {
-  fl_buf b = { 0 };
-  fl_jsonw_open(&b, NULL, '[');
-  for (size_t i = 0; i < t->start.n_docs; i++) fl_jsonw_str(&b, NULL, t->start.docs[i].name);
-  fl_jsonw_close(&b, ']');
-  if (!b.oom) fl_event_raw(ev, "docs", b.data);
-  fl_buf_release(&b);
+  fl_jsonw_open(&ev->text, "docs", '[');
+  for (size_t i = 0; i < t->start.n_docs; i++) fl_jsonw_str(&ev->text, NULL, t->start.docs[i].name);
+  fl_jsonw_close(&ev->text, ']');
 }
 
 static void put_turn(fl_event *ev, const fl_response *t) {

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "http/chat_request.h"
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 
 static bool name_ok(const char *s) {
   const size_t n = strlen(s);
