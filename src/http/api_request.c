@@ -1,26 +1,24 @@
-/* chat_request.c - see chat_request.h. */
-#include "http/chat_request.h"
+/* api_request.c - see api_request.h. */
+#include "http/api_request.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-void fl_call_init(fl_call *c, fl_json *body, const fl_call_defaults *d) {
-  *c = (fl_call){ .body = body,
-                  .sampling = d->sampling,
-                  .max_new = d->max_new,
-                  .seed = d->seed,
-                  .thinking = d->thinking };
+void fl_request_init(fl_api_request *c, fl_json *body, const fl_request_defaults *d) {
+  *c = (fl_api_request){ .body = body,
+                         .chat = { .sampling = d->sampling,
+                                   .max_new = d->max_new,
+                                   .seed = d->seed,
+                                   .thinking = d->thinking } };
 }
 
-void fl_call_release(fl_call *c) {
-  for (size_t i = 0; i < c->n_msgs; i++) fl_free((char *)c->msgs[i].text); /* ours: fl_strndup */
-  fl_free(c->msgs);
-  fl_free(c->bias);
+void fl_request_release(fl_api_request *c) {
+  fl_chat_request_release(&c->chat);
   fl_buf_release(&c->tool_text);
   fl_json_free(c->body);
-  *c = (fl_call){ 0 };
+  *c = (fl_api_request){ 0 };
 }
 
 static int no_memory(fl_api_error *f) {
@@ -29,38 +27,15 @@ static int no_memory(fl_api_error *f) {
 
 /* --- messages --- */
 
-static int join(fl_message *m, const char *text, size_t len, fl_api_error *f) {
-  fl_buf both = { 0 };
-  fl_buf_append(&both, m->text, m->len);
-  fl_buf_putc(&both, '\n');
-  fl_buf_append(&both, text, len);
-  const size_t n = both.len;
-  char *whole = fl_buf_detach(&both);
-  if (whole == NULL) return no_memory(f);
-  fl_free((char *)m->text);
-  m->text = whole;
-  m->len = n;
-  return FL_OK;
-}
-
-int fl_call_message(fl_call *c, fl_role role, const char *text, size_t len, bool joins,
-                    fl_api_error *f) {
-  if (joins && c->n_msgs > 0 && c->msgs[c->n_msgs - 1].role == role)
-    return join(&c->msgs[c->n_msgs - 1], text, len, f);
-  if (c->n_msgs == FL_CALL_MESSAGES)
+int fl_request_message(fl_api_request *c, fl_role role, const char *text, size_t len, bool joins,
+                       fl_api_error *f) {
+  fl_chat_request *r = &c->chat;
+  if (joins && r->n_msgs > 0 && r->msgs[r->n_msgs - 1].role == role)
+    return fl_chat_request_go_on(r, text, len) == FL_OK ? FL_OK : no_memory(f);
+  if (r->n_msgs == FL_REQUEST_MESSAGES)
     return fl_api_error_set(f, 400, "too_many", "messages", "more than %d messages; send fewer",
-                            FL_CALL_MESSAGES);
-  if (c->n_msgs == c->cap) {
-    const size_t cap = c->cap > 0 ? 2 * c->cap : 16;
-    fl_message *more = fl_reallocarray(c->msgs, cap, sizeof *more);
-    if (more == NULL) return no_memory(f);
-    c->msgs = more;
-    c->cap = cap;
-  }
-  char *copy = fl_strndup(len > 0 ? text : "", len);
-  if (copy == NULL) return no_memory(f);
-  c->msgs[c->n_msgs++] = (fl_message){ role, copy, len };
-  return FL_OK;
+                            FL_REQUEST_MESSAGES);
+  return fl_chat_request_say(r, role, text, len) == FL_OK ? FL_OK : no_memory(f);
 }
 
 static bool one_of(const char *s, const char *const *names) {
@@ -84,8 +59,8 @@ static int put_part(fl_buf *out, const fl_json *part, const char *const *types, 
   return FL_OK;
 }
 
-int fl_call_content(fl_buf *out, const fl_json *content, const char *const *types,
-                    const char *where, fl_api_error *f) {
+int fl_request_content(fl_buf *out, const fl_json *content, const char *const *types,
+                       const char *where, fl_api_error *f) {
   const char *s = content != NULL ? fl_json_as_str(content) : NULL;
   int rc = FL_OK;
   if (s != NULL) {
@@ -102,8 +77,8 @@ int fl_call_content(fl_buf *out, const fl_json *content, const char *const *type
 
 /* --- fields --- */
 
-int fl_call_sampling(fl_call *c, double max_temperature, fl_api_error *f) {
-  fl_sampling *s = &c->sampling;
+int fl_request_sampling(fl_api_request *c, double max_temperature, fl_api_error *f) {
+  fl_sampling *s = &c->chat.sampling;
   int rc = fl_json_field_num(c->body, "temperature", 0, max_temperature, &s->temperature, f);
   if (rc == FL_OK) rc = fl_json_field_num(c->body, "top_p", 0, 1, &s->top_p, f);
   if (rc == FL_OK) rc = fl_json_field_size(c->body, "top_k", 0, 1000000, &s->top_k, f);
@@ -111,23 +86,23 @@ int fl_call_sampling(fl_call *c, double max_temperature, fl_api_error *f) {
   if (rc == FL_OK) rc = fl_json_field_num(c->body, "repeat_penalty", 0.1, 4, &s->repeat_penalty, f);
   if (rc == FL_OK) rc = fl_json_field_num(c->body, "presence_penalty", -2, 2, &s->presence, f);
   if (rc == FL_OK) rc = fl_json_field_num(c->body, "frequency_penalty", -2, 2, &s->frequency, f);
-  if (rc == FL_OK) rc = fl_json_field_u64(c->body, "seed", &c->seed, &c->seed_given, f);
+  if (rc == FL_OK) rc = fl_json_field_u64(c->body, "seed", &c->chat.seed, &c->seed_given, f);
   if (s->top_p == 0) s->top_k = 1; /* no mass at all: the likeliest token */
   if (s->top_p == 0) s->top_p = 1;
   return rc;
 }
 
-int fl_call_bias(fl_call *c, fl_api_error *f) {
+int fl_request_bias(fl_api_request *c, fl_api_error *f) {
   const fl_json *o = NULL;
   int rc = fl_json_field_obj(c->body, "logit_bias", &o, f);
   const size_t n = rc == FL_OK && o != NULL ? fl_json_len(o) : 0;
   if (n == 0) return rc;
-  if (n > FL_CALL_BIASES)
+  if (n > FL_REQUEST_BIASES)
     return fl_api_error_set(f, 400, "invalid_value", "logit_bias",
-                            "logit_bias has more than %d tokens", FL_CALL_BIASES);
-  c->bias = fl_calloc(n, sizeof *c->bias);
-  if (c->bias == NULL) return no_memory(f);
-  c->sampling.bias = c->bias;
+                            "logit_bias has more than %d tokens", FL_REQUEST_BIASES);
+  fl_logit_bias *bias = fl_calloc(n, sizeof *bias);
+  if (bias == NULL) return no_memory(f);
+  c->chat.sampling.bias = c->chat.bias = bias;
   for (const fl_json *v = fl_json_first(o); v != NULL; v = fl_json_next(v)) {
     const char *key = fl_json_key(v);
     const size_t digits = strspn(key, "0123456789");
@@ -137,63 +112,68 @@ int fl_call_bias(fl_call *c, fl_api_error *f) {
       return fl_api_error_set(f, 400, "invalid_value", "logit_bias",
                               "logit_bias has to give token ids "
                               "numbers from -100 to 100");
-    c->bias[c->sampling.n_bias++] = (fl_logit_bias){ (int32_t)strtol(key, NULL, 10), (float)x };
+    bias[c->chat.sampling.n_bias++] = (fl_logit_bias){ (int32_t)strtol(key, NULL, 10), (float)x };
   }
   return FL_OK;
 }
 
-int fl_call_stops(fl_call *c, const char *key, fl_api_error *f) {
+static int stop_at(fl_api_request *c, const char *key, const char *s, fl_api_error *f) {
+  if (s == NULL || s[0] == '\0')
+    return fl_api_error_set(f, 400, "invalid_value", key,
+                            "%s has to hold strings that are not empty", key);
+  return fl_chat_request_list(c->chat.stop, &c->chat.n_stop, s) == FL_OK ? FL_OK : no_memory(f);
+}
+
+int fl_request_stops(fl_api_request *c, const char *key, fl_api_error *f) {
   const fl_json *v = fl_field(c->body, key);
   if (v == NULL) return FL_OK;
   const char *one = fl_json_as_str(v);
   if (one == NULL && !fl_json_is_arr(v))
     return fl_api_error_set(f, 400, "invalid_type", key,
                             "%s has to be a string or an array of strings", key);
-  if (one == NULL && fl_json_len(v) > FL_CALL_STOPS)
+  if (one == NULL && fl_json_len(v) > FL_REQUEST_STOPS)
     return fl_api_error_set(f, 400, "invalid_value", key, "%s has more than %d strings", key,
-                            FL_CALL_STOPS);
-  if (one != NULL) c->stop[c->n_stop++] = one;
-  for (const fl_json *s = one == NULL ? fl_json_first(v) : NULL; s != NULL; s = fl_json_next(s))
-    c->stop[c->n_stop++] = fl_json_as_str(s);
-  for (size_t i = 0; i < c->n_stop; i++)
-    if (c->stop[i] == NULL || c->stop[i][0] == '\0')
-      return fl_api_error_set(f, 400, "invalid_value", key,
-                              "%s has to hold strings that are not empty", key);
-  return FL_OK;
+                            FL_REQUEST_STOPS);
+  if (one != NULL) return stop_at(c, key, one, f);
+  int rc = FL_OK;
+  for (const fl_json *s = fl_json_first(v); rc == FL_OK && s != NULL; s = fl_json_next(s))
+    rc = stop_at(c, key, fl_json_as_str(s), f);
+  return rc;
 }
 
-static int documents(fl_call *c, const fl_json *list, fl_api_error *f) {
-  if (fl_json_len(list) > FL_CALL_DOCS)
+static int documents(fl_api_request *c, const fl_json *list, fl_api_error *f) {
+  if (fl_json_len(list) > FL_REQUEST_DOCS)
     return fl_api_error_set(f, 400, "invalid_value", "flotilla",
                             "flotilla.documents has more than %d "
                             "names",
-                            FL_CALL_DOCS);
+                            FL_REQUEST_DOCS);
   for (const fl_json *v = fl_json_first(list); v != NULL; v = fl_json_next(v)) {
     const char *name = fl_json_as_str(v);
     if (name == NULL || name[0] == '\0')
       return fl_api_error_set(f, 400, "invalid_type", "flotilla",
                               "flotilla.documents has to hold names");
-    c->docs[c->n_docs++] = name;
+    if (fl_chat_request_list(c->chat.docs, &c->chat.n_docs, name) != FL_OK) return no_memory(f);
   }
-  c->rag = c->n_docs > 0 ? FL_RAG_NAMED : FL_RAG_NONE;
+  c->chat.rag = c->chat.n_docs > 0 ? FL_RAG_NAMED : FL_RAG_NONE;
   return FL_OK;
 }
 
-int fl_call_extension(fl_call *c, fl_api_error *f) {
+int fl_request_extension(fl_api_request *c, fl_api_error *f) {
   static const char *const known[] = { "documents", "retrieval", "conversation" };
   const fl_json *x = NULL, *docs = NULL;
-  const char *mode = NULL;
+  const char *mode = NULL, *id = NULL;
   int rc = fl_json_field_obj(c->body, "flotilla", &x, f);
   if (rc != FL_OK || x == NULL) return rc;
   rc = fl_json_field_only(x, "flotilla", known, sizeof known / sizeof *known, f);
   if (rc == FL_OK) rc = fl_json_field_str(x, "retrieval", &mode, f);
-  if (rc == FL_OK) rc = fl_json_field_str(x, "conversation", &c->conversation, f);
+  if (rc == FL_OK) rc = fl_json_field_str(x, "conversation", &id, f);
+  if (rc == FL_OK) rc = fl_request_conversation(c, id, f);
   if (rc == FL_OK) rc = fl_json_field_arr(x, "documents", &docs, f);
   if (rc != FL_OK) return rc;
   if (mode != NULL && strcmp(mode, "auto") != 0 && strcmp(mode, "none") != 0)
     return fl_api_error_set(f, 400, "invalid_value", "flotilla",
                             "flotilla.retrieval is auto or none");
-  if (mode != NULL && strcmp(mode, "none") == 0) c->rag = FL_RAG_NONE;
+  if (mode != NULL && strcmp(mode, "none") == 0) c->chat.rag = FL_RAG_NONE;
   if (docs != NULL && mode != NULL && fl_json_len(docs) > 0)
     return fl_api_error_set(f, 400, "invalid_value", "flotilla",
                             "flotilla.documents names the documents;"
@@ -203,15 +183,22 @@ int fl_call_extension(fl_call *c, fl_api_error *f) {
 
 /* --- the whole --- */
 
-int fl_call_finish(fl_call *c, const fl_call_defaults *d, fl_api_error *f) {
-  if (c->conversation != NULL && strlen(c->conversation) >= FL_CALL_ID)
+int fl_request_conversation(fl_api_request *c, const char *id, fl_api_error *f) {
+  if (id == NULL || c->chat.conversation != NULL) return FL_OK;
+  c->chat.conversation = fl_strdup(id);
+  return c->chat.conversation != NULL ? FL_OK : no_memory(f);
+}
+
+int fl_request_finish(fl_api_request *c, const fl_request_defaults *d, fl_api_error *f) {
+  const fl_chat_request *r = &c->chat;
+  if (r->conversation != NULL && strlen(r->conversation) >= FL_REQUEST_ID)
     return fl_api_error_set(f, 400, "invalid_value", "conversation",
                             "a conversation's id has at most %d "
                             "bytes",
-                            FL_CALL_ID - 1);
-  if (c->n_msgs == 0)
+                            FL_REQUEST_ID - 1);
+  if (r->n_msgs == 0)
     return fl_api_error_set(f, 400, "empty_array", "messages", "there are no messages");
-  if (c->msgs[c->n_msgs - 1].role != FL_ROLE_USER)
+  if (r->msgs[r->n_msgs - 1].role != FL_ROLE_USER)
     return fl_api_error_set(f, 400, "invalid_value", "messages",
                             "the last message has to be the user's "
                             "or a tool's; this server does not continue an answer");
@@ -220,23 +207,10 @@ int fl_call_finish(fl_call *c, const fl_call_defaults *d, fl_api_error *f) {
     return fl_api_error_set(f, 400, "unsupported_parameter", "tools",
                             "the model's chat template has no "
                             "convention for tools; leave tools out");
-  return fl_call_declare(c, f);
+  return fl_request_declare(c, f);
 }
 
-void fl_call_job(const fl_call *c, uint32_t owner, uint64_t number, fl_job_request *out) {
-  *out = (fl_job_request){ .msgs = c->msgs,
-                           .n_msgs = c->n_msgs,
-                           .thinking = c->thinking,
-                           .sampling = c->sampling,
-                           .seed = c->seed_given ? c->seed : c->seed + number,
-                           .max_new = c->max_new,
-                           .stop = c->stop,
-                           .n_stop = c->n_stop,
-                           .logprobs = c->logprobs,
-                           .top_logprobs = c->top_logprobs,
-                           .rag = c->rag,
-                           .docs = c->docs,
-                           .n_docs = c->n_docs,
-                           .conversation = c->conversation,
-                           .owner = owner };
+void fl_request_identify(fl_api_request *c, uint32_t owner, uint64_t number) {
+  c->chat.owner = owner;
+  if (!c->seed_given) c->chat.seed += number;
 }

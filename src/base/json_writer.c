@@ -1,5 +1,5 @@
 /* json_writer.c - see json_writer.h. */
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 
 #include <string.h>
 
@@ -37,9 +37,24 @@ void fl_jsonw_u64(fl_buf *b, const char *key, uint64_t v) {
   fl_buf_printf(b, "%llu", (unsigned long long)v);
 }
 
+void fl_jsonw_i64(fl_buf *b, const char *key, int64_t v) {
+  begin(b, key);
+  fl_buf_printf(b, "%lld", (long long)v);
+}
+
 void fl_jsonw_num(fl_buf *b, const char *key, double v) {
   begin(b, key);
   fl_json_number_text(b, v);
+}
+
+void fl_jsonw_fixed(fl_buf *b, const char *key, double v, int decimals) {
+  begin(b, key);
+  fl_buf_printf(b, "%.*f", decimals, v);
+}
+
+void fl_jsonw_float(fl_buf *b, const char *key, float v) {
+  begin(b, key);
+  fl_buf_printf(b, "%.9g", (double)v);
 }
 
 void fl_jsonw_bool(fl_buf *b, const char *key, bool v) {
