@@ -1,5 +1,5 @@
-/* scratch.c - see scratch.h. */
-#include "base/scratch.h"
+/* spillable.c - see spillable.h. */
+#include "base/spillable.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,7 +11,7 @@
 
 #include "base/fs.h"
 
-/* Scratch is a saving of memory and must not be what fills a disk: it takes a small part of what is
+/* It is a saving of memory and must not be what fills a disk: it takes a small part of what is
  * free, and nothing of file systems that lie in memory. */
 static bool has_plenty(int fd, size_t n_bytes) {
   enum { PART = 16 };

@@ -1,7 +1,7 @@
-/* wait.h - conditions that are waited for up to a moment of fl_now_s(), whatever is done to the
+/* cond.h - conditions that are waited for up to a moment of fl_now_s(), whatever is done to the
  * calendar meanwhile. */
-#ifndef FL_BASE_WAIT_H
-#define FL_BASE_WAIT_H
+#ifndef FL_BASE_COND_H
+#define FL_BASE_COND_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* wait.c - see wait.h. */
-#include "base/wait.h"
+/* cond.c - see cond.h. */
+#include "base/cond.h"
 
 #include <errno.h>
 #include <math.h>

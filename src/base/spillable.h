@@ -1,7 +1,7 @@
-/* scratch.h - memory that lies in a file without a name, for what is used now and then: the system
- * may write it out and take its memory for others. It ends with the process. */
-#ifndef FL_BASE_SCRATCH_H
-#define FL_BASE_SCRATCH_H
+/* spillable.h - memory that lies in a file without a name, for what is used now and then: the
+ * system may write it out and take its memory for others. It ends with the process. */
+#ifndef FL_BASE_SPILLABLE_H
+#define FL_BASE_SPILLABLE_H
 
 #include <stddef.h>
 
