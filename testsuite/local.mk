@@ -1,4 +1,4 @@
-EXTRA_DIST += fixtures/embedded fixtures/tiny fixtures/models fixtures/tokenizers
+EXTRA_DIST += fixtures/embedded fixtures/real fixtures/tiny fixtures/models fixtures/tokenizers
 # Tests. One program a layer (its check_<module>.c files and a layer_<layer>.c that lists them),
 # linked whole-archive with its own layer and those left of it: an upward call does not link.
 AM_TESTS_ENVIRONMENT = FIXTURES='$(abs_srcdir)/fixtures'; export FIXTURES; \
