@@ -27,9 +27,10 @@ include $(srcdir)/testsuite/tui.mk
 
 
 # Those that take longest first, so that `make -j` ends with short ones.
-TESTS += $(cli_tests) $(gate_tests) $(convert_tests) $(bench_tests) $(trainer_tests) $(serve_tests) $(http_tests) \
-	$(model_tests) $(kernels_tests) $(eval_tests) $(tui_tests) $(train_tests) $(study_tests) $(cartridge_tests) $(fleet_tests) $(formats_tests) \
-	$(text_tests) $(sources_tests) $(base_tests)
+TESTS += $(cli_tests) $(gate_tests) $(convert_tests) $(bench_tests) $(trainer_tests) $(serve_tests) \
+	$(http_tests) $(model_tests) $(kernels_tests) $(eval_tests) $(tui_tests) $(train_tests) \
+	$(study_tests) $(cartridge_tests) $(fleet_tests) $(formats_tests) $(text_tests) \
+	$(sources_tests) $(base_tests)
 
 # A suite of a layer's program stands in TESTS by itself where the program takes long: see timed.
 suites = $(trainer_suites) $(serve_suites) $(model_suites) $(kernels_suites)
