@@ -1,4 +1,4 @@
-EXTRA_DIST += fixtures/embedded fixtures/tiny fixtures/models fixtures/tokenizers
+EXTRA_DIST += fixtures/embedded fixtures/real fixtures/tiny fixtures/models fixtures/tokenizers
 # Tests. One program a layer (its check_<module>.c files and a layer_<layer>.c that lists them),
 # linked whole-archive with its own layer and those left of it: an upward call does not link.
 AM_TESTS_ENVIRONMENT = FIXTURES='$(abs_srcdir)/fixtures'; export FIXTURES; \
@@ -18,14 +18,19 @@ include $(srcdir)/testsuite/fleet.mk
 include $(srcdir)/testsuite/trainer.mk
 include $(srcdir)/testsuite/serve.mk
 include $(srcdir)/testsuite/http.mk
+include $(srcdir)/testsuite/eval.mk
+include $(srcdir)/testsuite/gate.mk
+include $(srcdir)/testsuite/convert.mk
+include $(srcdir)/testsuite/bench.mk
 include $(srcdir)/testsuite/cli.mk
 include $(srcdir)/testsuite/tui.mk
 
 
 # Those that take longest first, so that `make -j` ends with short ones.
-TESTS += $(cli_tests) $(trainer_tests) $(serve_tests) $(http_tests) $(model_tests) $(kernels_tests) \
-	$(tui_tests) $(train_tests) $(study_tests) $(cartridge_tests) $(fleet_tests) $(formats_tests) \
-	$(text_tests) $(sources_tests) $(base_tests)
+TESTS += $(cli_tests) $(gate_tests) $(convert_tests) $(bench_tests) $(trainer_tests) $(serve_tests) \
+	$(http_tests) $(model_tests) $(kernels_tests) $(eval_tests) $(tui_tests) $(train_tests) \
+	$(study_tests) $(cartridge_tests) $(fleet_tests) $(formats_tests) $(text_tests) \
+	$(sources_tests) $(base_tests)
 
 # A suite of a layer's program stands in TESTS by itself where the program takes long: see timed.
 suites = $(trainer_suites) $(serve_suites) $(model_suites) $(kernels_suites)
@@ -73,14 +78,23 @@ check-http: flotilla$(EXEEXT)
 	@$(check_some) TESTS='$(http_tests)'
 check-cli: flotilla$(EXEEXT) testsuite/fake_openai$(EXEEXT) testsuite/make_model$(EXEEXT)
 	@$(check_some) TESTS='$(cli_tests)'
+check-eval:
+	@$(check_some) TESTS='$(eval_tests)'
+check-gate: flotilla$(EXEEXT)
+	@$(check_some) TESTS='$(gate_tests)'
+check-convert: flotilla$(EXEEXT)
+	@$(check_some) TESTS='$(convert_tests)'
+check-bench: flotilla$(EXEEXT)
+	@$(check_some) TESTS='$(bench_tests)'
 check-tui: flotilla$(EXEEXT) testsuite/make_events$(EXEEXT) testsuite/fake_trainer$(EXEEXT)
 	@$(check_some) TESTS='$(tui_tests)'
 .PHONY: check-fast check-base check-formats check-text check-sources check-kernels check-model \
 	check-cartridge check-study check-train check-fleet check-trainer check-serve check-http \
-	check-cli check-tui
+	check-eval check-gate check-convert check-bench check-cli check-tui
 
 # Long tests, apart from `check`; 77 says that what a test needs is not there.
-long_tests = testsuite/long/whole.sh testsuite/long/memory.sh testsuite/long/kills.sh testsuite/long/sweep.sh \
+long_tests = testsuite/long/whole.sh testsuite/long/memory.sh testsuite/long/kills.sh \
+	testsuite/long/sweep.sh \
 	testsuite/long/load.sh testsuite/peers/fucina.sh testsuite/peers/torch_cartridge.sh
 EXTRA_DIST += $(long_tests) testsuite/peers/torch_cartridge.py
 .PHONY: check-long
