@@ -88,6 +88,21 @@ check-bench: flotilla$(EXEEXT)
 	@$(check_some) TESTS='$(bench_tests)'
 check-tui: flotilla$(EXEEXT) testsuite/make_events$(EXEEXT) testsuite/fake_trainer$(EXEEXT)
 	@$(check_some) TESTS='$(tui_tests)'
+
+# Under a sanitiser: what reads hostile input or has threads, and of the sums as much as check-fast
+# does. Whether answers, gates and pages are right is not asked again.
+sanitised_tests = testsuite/peers/stress.sh testsuite/cli/refuse.sh testsuite/cli/remote.sh \
+	testsuite/cli/serve.sh testsuite/cli/mpi.sh testsuite/cli/train.sh testsuite/cli/study.sh \
+	testsuite/cli/archive.sh testsuite/cli/export.sh testsuite/cli/info.sh testsuite/cli/experts.sh \
+	testsuite/cli/detached.sh testsuite/tui/hostile.sh testsuite/tui/server.sh \
+	testsuite/check_options testsuite/check_eval testsuite/check_gate testsuite/check_convert \
+	testsuite/check_bench $(trainer_tests) $(serve_tests) testsuite/check_http \
+	testsuite/fuzz_request $(kernels_tests) $(model_tests) testsuite/check_tui $(train_tests) \
+	$(study_tests) $(cartridge_tests) $(fleet_tests) $(formats_tests) $(text_tests) \
+	$(sources_tests) testsuite/check_base
+check-sanitised: flotilla$(EXEEXT) testsuite/fake_openai$(EXEEXT)
+	@CK_EXCLUDE_TAGS=slow FLOTILLA_BRIEF=1 $(check_some) TESTS='$(sanitised_tests)'
+.PHONY: check-sanitised
 .PHONY: check-fast check-base check-formats check-text check-sources check-kernels check-model \
 	check-cartridge check-study check-train check-fleet check-trainer check-serve check-http \
 	check-eval check-gate check-convert check-bench check-cli check-tui
