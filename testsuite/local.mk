@@ -15,6 +15,8 @@ include $(srcdir)/testsuite/cartridge.mk
 include $(srcdir)/testsuite/study.mk
 include $(srcdir)/testsuite/train.mk
 include $(srcdir)/testsuite/fleet.mk
+include $(srcdir)/testsuite/retrieval.mk
+include $(srcdir)/testsuite/answer.mk
 include $(srcdir)/testsuite/trainer.mk
 include $(srcdir)/testsuite/serve.mk
 include $(srcdir)/testsuite/http.mk
@@ -29,8 +31,8 @@ include $(srcdir)/testsuite/tui.mk
 # Those that take longest first, so that `make -j` ends with short ones.
 TESTS += $(cli_tests) $(gate_tests) $(convert_tests) $(bench_tests) $(trainer_tests) $(serve_tests) \
 	$(http_tests) $(model_tests) $(kernels_tests) $(eval_tests) $(tui_tests) $(train_tests) \
-	$(study_tests) $(cartridge_tests) $(fleet_tests) $(formats_tests) $(text_tests) \
-	$(sources_tests) $(base_tests)
+	$(study_tests) $(cartridge_tests) $(answer_tests) $(retrieval_tests) $(fleet_tests) \
+	$(formats_tests) $(text_tests) $(sources_tests) $(base_tests)
 
 # A suite of a layer's program stands in TESTS by itself where the program takes long: see timed.
 suites = $(trainer_suites) $(serve_suites) $(model_suites) $(kernels_suites)
@@ -70,6 +72,10 @@ check-train:
 	@$(check_some) TESTS='$(train_tests)'
 check-fleet:
 	@$(check_some) TESTS='$(fleet_tests)'
+check-retrieval:
+	@$(check_some) TESTS='$(retrieval_tests)'
+check-answer:
+	@$(check_some) TESTS='$(answer_tests)'
 check-trainer:
 	@$(check_some) TESTS='$(trainer_tests)'
 check-serve:
@@ -98,13 +104,14 @@ sanitised_tests = testsuite/peers/stress.sh testsuite/cli/refuse.sh testsuite/cl
 	testsuite/check_options testsuite/check_eval testsuite/check_gate testsuite/check_convert \
 	testsuite/check_bench $(trainer_tests) $(serve_tests) testsuite/check_http \
 	testsuite/fuzz_request $(kernels_tests) $(model_tests) testsuite/check_tui $(train_tests) \
-	$(study_tests) $(cartridge_tests) $(fleet_tests) $(formats_tests) $(text_tests) \
-	$(sources_tests) testsuite/check_base
+	$(study_tests) $(cartridge_tests) $(answer_tests) $(retrieval_tests) $(fleet_tests) \
+	$(formats_tests) $(text_tests) $(sources_tests) testsuite/check_base
 check-sanitised: flotilla$(EXEEXT) testsuite/fake_openai$(EXEEXT)
 	@CK_EXCLUDE_TAGS=slow FLOTILLA_BRIEF=1 $(check_some) TESTS='$(sanitised_tests)'
 .PHONY: check-sanitised
 .PHONY: check-fast check-base check-formats check-text check-sources check-kernels check-model \
-	check-cartridge check-study check-train check-fleet check-trainer check-serve check-http \
+	check-cartridge check-study check-train check-fleet check-retrieval check-answer \
+	check-trainer check-serve check-http \
 	check-eval check-gate check-convert check-bench check-cli check-tui
 
 # Long tests, apart from `check`; 77 says that what a test needs is not there.
