@@ -118,9 +118,14 @@ check-sanitised: flotilla$(EXEEXT) testsuite/fake_openai$(EXEEXT)
 long_tests = testsuite/long/whole.sh testsuite/long/memory.sh testsuite/long/kills.sh \
 	testsuite/long/sweep.sh \
 	testsuite/long/load.sh testsuite/peers/fucina.sh testsuite/peers/torch_cartridge.sh
-EXTRA_DIST += $(long_tests) testsuite/peers/torch_cartridge.py
+EXTRA_DIST += $(long_tests) testsuite/peers/torch_cartridge.py testsuite/long/mutations.sh
 .PHONY: check-long
 check-long: all
 	@status=0; for t in $(long_tests); do \
 	  echo "== $$t"; ($(AM_TESTS_ENVIRONMENT) sh $(srcdir)/$$t); rc=$$?; \
 	  test $$rc = 0 || test $$rc = 77 || status=1; done; exit $$status
+
+# Whether the tests notice what is broken on purpose: some forty builds.
+.PHONY: check-mutations
+check-mutations:
+	@$(AM_TESTS_ENVIRONMENT) sh $(srcdir)/testsuite/long/mutations.sh $(LAYERS)
