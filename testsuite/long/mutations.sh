@@ -71,7 +71,8 @@ cc=gcc
 CC=$cc "$work/tree/configure" --quiet >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 SRCDIR=$work/tree
 MAKE_MODEL=$work/build/testsuite/make_model
-export SRCDIR MAKE_MODEL
+: "${CK_TIMEOUT_MULTIPLIER:=10}"
+export SRCDIR MAKE_MODEL CK_TIMEOUT_MULTIPLIER
 
 caught=0
 tried=0
