@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "commands/command.h"
 #include "commands/runtime.h"
-#include "commands/report.h"
+#include "cli/report.h"
 #include "commands/sampling.h"
 #include "commands/serve_control.h"
-#include "commands/signals.h"
-#include "commands/watchdog.h"
+#include "cli/signals.h"
+#include "cli/watchdog.h"
 #include "http/server.h"
 
 typedef struct serve_args {

@@ -6,7 +6,7 @@
 #include "answer/control_protocol.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 #include "http/job_events.h"
 
 struct serve_control {

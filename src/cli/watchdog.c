@@ -1,5 +1,5 @@
 /* watchdog.c - see watchdog.h. */
-#include "commands/watchdog.h"
+#include "cli/watchdog.h"
 
 #include <pthread.h>
 #include <unistd.h>
