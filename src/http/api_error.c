@@ -6,15 +6,30 @@
 
 #include "base/json_writer.h"
 
-int fl_api_error_set(fl_api_error *f, int status, const char *code, const char *param,
-                     const char *fmt, ...) {
-  va_list ap;
+__attribute__((format(printf, 5, 0))) static int set(fl_api_error *f, int status, const char *code,
+                                                     const char *param, const char *fmt,
+                                                     va_list ap) {
   if (f->status != 0) return FL_EINPUT;
   f->status = status;
   f->code = code;
   snprintf(f->param, sizeof f->param, "%s", param != NULL ? param : "");
-  va_start(ap, fmt);
   vsnprintf(f->message, sizeof f->message, fmt, ap);
+  return FL_EINPUT;
+}
+
+int fl_api_error_set(fl_api_error *f, int status, const char *code, const char *param,
+                     const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  set(f, status, code, param, fmt, ap);
+  va_end(ap);
+  return FL_EINPUT;
+}
+
+int fl_api_refuse(fl_api_error *f, const char *code, const char *param, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  set(f, 400, code, param, fmt, ap);
   va_end(ap);
   return FL_EINPUT;
 }
@@ -23,7 +38,7 @@ int fl_api_error_from(fl_api_error *f, const fl_err *err) {
   const char *text = err->text[0] != '\0' ? err->text : "the server failed";
   switch (err->code) {
   case FL_EINPUT:
-  case FL_EUSAGE: return fl_api_error_set(f, 400, NULL, NULL, "%s", text);
+  case FL_EUSAGE: return fl_api_refuse(f, NULL, NULL, "%s", text);
   case FL_ENOENT: return fl_api_error_set(f, 404, "not_found", NULL, "%s", text);
   case FL_EFULL: return fl_api_error_set(f, 429, "rate_limit_exceeded", NULL, "%s", text);
   case FL_EBUSY: return fl_api_error_set(f, 503, "unavailable", NULL, "%s", text);

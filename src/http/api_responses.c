@@ -15,19 +15,16 @@ static int read_item(fl_api_request *c, const fl_json *v, fl_api_error *f) {
   fl_buf text = { 0 };
   int rc;
   if (!fl_json_is_obj(v))
-    return fl_api_error_set(f, 400, "invalid_type", "input", "an item of input is no object");
+    return fl_api_refuse(f, "invalid_type", "input", "an item of input is no object");
   (void)fl_json_get_str(v, "type", &type);
   if (strcmp(type, "reasoning") == 0) return FL_OK; /* past thoughts are not shown again */
   if (strcmp(type, "function_call") == 0) {
     if (!fl_json_get_str(v, "name", &name) || !fl_json_get_str(v, "arguments", &args))
-      return fl_api_error_set(f, 400, "invalid_type", "input",
-                              "a function_call needs name and arguments");
+      return fl_api_refuse(f, "invalid_type", "input", "a function_call needs name and arguments");
     fl_json *parsed = NULL;
     if (fl_json_parse(&parsed, args, strlen(args), NULL) != FL_OK)
-      return fl_api_error_set(f, 400, "invalid_value", "input",
-                              "the arguments of a call of %.64s are no "
-                              "JSON",
-                              name);
+      return fl_api_refuse(f, "invalid_value", "input",
+                           "the arguments of a call of %.64s are no JSON", name);
     fl_json_free(parsed);
     fl_request_put_tool_call(&text, name, args, strlen(args));
     rc = fl_request_message(c, FL_ROLE_ASSISTANT, text.data, text.len, true, f);
@@ -46,10 +43,8 @@ static int read_item(fl_api_request *c, const fl_json *v, fl_api_error *f) {
     if (rc == FL_OK)
       rc = fl_request_message(c, r, text.data != NULL ? text.data : "", text.len, false, f);
   } else {
-    rc = fl_api_error_set(f, 400, "unsupported_parameter", "input",
-                          "input items of type %.64s are not "
-                          "supported by this server",
-                          type);
+    rc = fl_api_refuse(f, "unsupported_parameter", "input",
+                       "input items of type %.64s are not supported by this server", type);
   }
   fl_buf_release(&text);
   return rc;
@@ -62,12 +57,11 @@ static int read_input(fl_api_request *c, fl_api_error *f) {
   if (rc == FL_OK && instructions != NULL && instructions[0] != '\0')
     rc = fl_request_message(c, FL_ROLE_SYSTEM, instructions, strlen(instructions), false, f);
   if (rc == FL_OK && v == NULL)
-    rc = fl_api_error_set(f, 400, "missing_required_parameter", "input", "input is missing");
+    rc = fl_api_refuse(f, "missing_required_parameter", "input", "input is missing");
   if (rc != FL_OK) return rc;
   if (s != NULL) return fl_request_message(c, FL_ROLE_USER, s, strlen(s), false, f);
   if (!fl_json_is_arr(v))
-    return fl_api_error_set(f, 400, "invalid_type", "input",
-                            "input has to be a string or an array");
+    return fl_api_refuse(f, "invalid_type", "input", "input has to be a string or an array");
   for (v = fl_json_first(v); rc == FL_OK && v != NULL; v = fl_json_next(v)) rc = read_item(c, v, f);
   return rc;
 }
@@ -82,19 +76,17 @@ static int read_tools(fl_api_request *c, fl_api_error *f) {
     (void)fl_json_get_str(v, "name", &name);
     (void)fl_json_get_str(v, "description", &description);
     if (strcmp(type, "function") != 0)
-      return fl_api_error_set(f, 400, "unsupported_parameter", "tools",
-                              "tools of type %.64s are not "
-                              "supported by this server; function is",
-                              type);
+      return fl_api_refuse(f, "unsupported_parameter", "tools",
+                           "tools of type %.64s are not supported by this server; function is",
+                           type);
     rc = fl_request_tool(c, name, description, fl_field(v, "parameters"), f);
   }
   if (rc != FL_OK) return rc;
   const char *s = choice != NULL ? fl_json_as_str(choice) : "auto";
   c->tools_off = s != NULL && strcmp(s, "none") == 0;
   if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;
-  return fl_api_error_set(f, 400, "unsupported_parameter", "tool_choice",
-                          "tool_choice is auto or none "
-                          "here; this server cannot force a call");
+  return fl_api_refuse(f, "unsupported_parameter", "tool_choice",
+                       "tool_choice is auto or none here; this server cannot force a call");
 }
 
 static int read_format(fl_api_request *c, fl_api_error *f) {
@@ -104,19 +96,16 @@ static int read_format(fl_api_request *c, fl_api_error *f) {
   if (rc == FL_OK && text != NULL) rc = fl_json_field_obj(text, "format", &format, f);
   if (rc == FL_OK && format != NULL) rc = fl_json_field_str(format, "type", &type, f);
   if (rc == FL_OK && strcmp(type, "text") != 0)
-    rc = fl_api_error_set(f, 400, "unsupported_parameter", "text",
-                          "text.format %.32s is not supported by "
-                          "this server; text is",
-                          type);
+    rc = fl_api_refuse(f, "unsupported_parameter", "text",
+                       "text.format %.32s is not supported by this server; text is", type);
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "reasoning", &reasoning, f);
   if (rc == FL_OK && reasoning != NULL) rc = fl_json_field_str(reasoning, "effort", &effort, f);
   if (effort != NULL)
     c->chat.thinking = strcmp(effort, "none") != 0 && strcmp(effort, "minimal") != 0;
   if (rc == FL_OK) rc = fl_json_field_str(c->body, "truncation", &truncation, f);
   if (rc == FL_OK && strcmp(truncation, "disabled") != 0)
-    rc = fl_api_error_set(f, 400, "unsupported_parameter", "truncation",
-                          "truncation is disabled in this "
-                          "server; shorten the input");
+    rc = fl_api_refuse(f, "unsupported_parameter", "truncation",
+                       "truncation is disabled in this server; shorten the input");
   return rc;
 }
 
@@ -128,9 +117,8 @@ static int parse(fl_api_request *c, fl_api_error *f) {
   int rc = fl_json_field_refuse(c->body, refused, sizeof refused / sizeof *refused, f);
   if (rc == FL_OK) rc = fl_json_field_bool(c->body, "background", &background, f);
   if (rc == FL_OK && background)
-    rc = fl_api_error_set(f, 400, "unsupported_parameter", "background",
-                          "background is not supported by "
-                          "this server");
+    rc = fl_api_refuse(f, "unsupported_parameter", "background",
+                       "background is not supported by this server");
   if (rc == FL_OK) rc = read_input(c, f);
   if (rc == FL_OK) rc = read_tools(c, f);
   if (rc == FL_OK) rc = fl_request_sampling(c, 2, f);
@@ -191,15 +179,15 @@ void fl_responses_call(fl_response *t, const char *key, const fl_tool_use *u, bo
 static void put_usage(fl_response *t) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "usage", '{');
-  fl_jsonw_u64(b, "input_tokens", t->told.prompt_tokens);
+  fl_jsonw_u64(b, "input_tokens", t->told.start.prompt_tokens);
   fl_jsonw_open(b, "input_tokens_details", '{');
-  fl_jsonw_u64(b, "cached_tokens", t->told.cached_tokens);
+  fl_jsonw_u64(b, "cached_tokens", t->told.start.cached_tokens);
   fl_jsonw_close(b, '}');
-  fl_jsonw_u64(b, "output_tokens", t->told.completion_tokens);
+  fl_jsonw_u64(b, "output_tokens", t->told.end.completion_tokens);
   fl_jsonw_open(b, "output_tokens_details", '{');
   fl_jsonw_u64(b, "reasoning_tokens", 0);
   fl_jsonw_close(b, '}');
-  fl_jsonw_u64(b, "total_tokens", t->told.prompt_tokens + t->told.completion_tokens);
+  fl_jsonw_u64(b, "total_tokens", t->told.start.prompt_tokens + t->told.end.completion_tokens);
   fl_jsonw_close(b, '}');
 }
 
@@ -276,7 +264,7 @@ void fl_responses_object(fl_response *t, const char *key, const char *status,
 }
 
 const char *fl_responses_status(const fl_response *t) {
-  return t->told.finish == FL_FINISH_LENGTH ? "incomplete" : "completed";
+  return t->told.end.finish == FL_FINISH_LENGTH ? "incomplete" : "completed";
 }
 
 static void whole(fl_response *t) { fl_responses_object(t, NULL, fl_responses_status(t), NULL); }

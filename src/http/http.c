@@ -75,8 +75,7 @@ static void add_headers(struct MHD_Response *r, const exchange *x) {
   if (say->cors != NULL && say->status == 204) {
     MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
     MHD_add_response_header(r, "Access-Control-Allow-Headers",
-                            "*, Authorization, X-Api-Key, "
-                            "Content-Type, X-Conversation-Id");
+                            "*, Authorization, X-Api-Key, Content-Type, X-Conversation-Id");
     MHD_add_response_header(r, "Access-Control-Max-Age", "600");
   }
   /* The C library keeps freed blocks for each thread, of all the sizes that it ever had: a thread

@@ -57,8 +57,8 @@ int fl_listen(int *fd, const char *host, uint16_t *port, fl_err *err) {
   freeaddrinfo(list);
   if (got < 0)
     return fl_fail(err, FL_EFAIL,
-                   "--host %s --port %s: cannot listen there: %s; choose another port "
-                   "or end what listens on it",
+                   "--host %s --port %s: cannot listen there: %s; choose another port or end what "
+                   "listens on it",
                    host, service, strerror(why));
   *fd = got;
   *port = port_of(got);

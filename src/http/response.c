@@ -89,7 +89,7 @@ static void fail(fl_response *t, const fl_api_error *f) {
 }
 
 static void finish(fl_response *t, bool overrun) {
-  const fl_job_event *v = &t->told;
+  const fl_job_end *v = &t->told.end;
   fl_api_error f = { 0 };
   if (overrun) {
     fl_api_error_set(&f, 408, "slow_reader", NULL, "the answer was not read fast enough");
@@ -163,7 +163,7 @@ void fl_response_stream(fl_response *t) {
 /* --- shared by the protocols --- */
 
 const char *fl_response_finish(const fl_response *t) {
-  if (t->told.finish == FL_FINISH_LENGTH) return "length";
+  if (t->told.end.finish == FL_FINISH_LENGTH) return "length";
   return t->n_uses > 0 ? "tool_calls" : "stop";
 }
 
@@ -171,8 +171,8 @@ void fl_response_extension(fl_response *t, bool ended) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "flotilla", '{');
   fl_jsonw_open(b, "documents", '[');
-  for (size_t i = 0; i < t->told.n_docs; i++) {
-    const fl_job_doc *d = &t->told.docs[i];
+  for (size_t i = 0; i < t->told.start.n_docs; i++) {
+    const fl_job_doc *d = &t->told.start.docs[i];
     fl_jsonw_open(b, NULL, '{');
     fl_jsonw_str(b, "name", d->name);
     fl_jsonw_num(b, "score", t->chat->rag == FL_RAG_NAMED ? (double)NAN : d->score); /* NaN: null */
@@ -180,13 +180,13 @@ void fl_response_extension(fl_response *t, bool ended) {
     fl_jsonw_close(b, '}');
   }
   fl_jsonw_close(b, ']');
-  fl_jsonw_u64(b, "rows", t->told.rows);
-  fl_jsonw_num(b, "queue_s", t->told.queue_s);
+  fl_jsonw_u64(b, "rows", t->told.start.rows);
+  fl_jsonw_num(b, "queue_s", t->told.start.queue_s);
   if (ended) {
-    fl_jsonw_num(b, "ttft_s", t->told.ttft_s);
-    fl_jsonw_num(b, "seconds", t->told.seconds);
-    fl_jsonw_u64(b, "drafted", t->told.drafted);
-    fl_jsonw_u64(b, "accepted", t->told.accepted);
+    fl_jsonw_num(b, "ttft_s", t->told.end.ttft_s);
+    fl_jsonw_num(b, "seconds", t->told.end.seconds);
+    fl_jsonw_u64(b, "drafted", t->told.end.drafted);
+    fl_jsonw_u64(b, "accepted", t->told.end.accepted);
   }
   fl_jsonw_close(b, '}');
 }

@@ -123,14 +123,13 @@ static int admit(fl_http *e, const fl_http_request *a, fl_http_reply *say, int *
                  fl_api_error *f) {
   const fl_route *r = fl_route_find(a->path);
   if (!host_allowed(e->o, a->host))
-    return fl_api_error_set(f, 403, "host_not_allowed", NULL,
-                            "the Host header names %.200s, which this "
-                            "server does not answer to; see --allow-host",
-                            a->host != NULL ? a->host : "nothing");
+    return fl_api_error_set(
+        f, 403, "host_not_allowed", NULL,
+        "the Host header names %.200s, which this server does not answer to; see --allow-host",
+        a->host != NULL ? a->host : "nothing");
   if (!origin_allowed(e->o, a, say))
     return fl_api_error_set(f, 403, "origin_not_allowed", NULL,
-                            "pages of %.200s may not ask this server; "
-                            "see --cors-origin",
+                            "pages of %.200s may not ask this server; see --cors-origin",
                             a->origin);
   if (strcmp(a->method, "OPTIONS") == 0) {
     say->status = 204;
@@ -138,9 +137,9 @@ static int admit(fl_http *e, const fl_http_request *a, fl_http_reply *say, int *
   }
   *key = key_of(e, a);
   if (*key < 0 && (r == NULL || !r->open))
-    return fl_api_error_set(f, 401, "invalid_api_key", NULL,
-                            "a valid API key is needed, as Authorization: "
-                            "Bearer KEY or x-api-key: KEY");
+    return fl_api_error_set(
+        f, 401, "invalid_api_key", NULL,
+        "a valid API key is needed, as Authorization: Bearer KEY or x-api-key: KEY");
   if (r == NULL)
     return fl_api_error_set(f, 404, "not_found", NULL, "there is nothing at %.200s", a->path);
   const bool head = strcmp(a->method, "HEAD") == 0 && strcmp(r->method, "GET") == 0;
@@ -169,11 +168,10 @@ static int parse(fl_http *e, const fl_http_request *a, const fl_protocol *d, fl_
   fl_err err = { 0 };
   if (fl_json_parse(&body, a->body != NULL ? a->body : "", a->len, &err) != FL_OK)
     return err.code == FL_EINPUT
-               ? fl_api_error_set(f, 400, "invalid_json", NULL, "the body is no JSON: %s", err.text)
+               ? fl_api_refuse(f, "invalid_json", NULL, "the body is no JSON: %s", err.text)
                : fl_api_error_from(f, &err);
   fl_request_init(&t->request, body, &e->o->call);
-  if (!fl_json_is_obj(body))
-    return fl_api_error_set(f, 400, NULL, NULL, "the body has to be an object");
+  if (!fl_json_is_obj(body)) return fl_api_refuse(f, NULL, NULL, "the body has to be an object");
   int rc = d->parse(&t->request, f);
   if (rc == FL_OK) rc = fl_request_extension(&t->request, f);
   const int named = fl_request_conversation(&t->request, a->conversation, f);
@@ -265,21 +263,22 @@ static void add_us(atomic_ullong *to, double seconds) {
 
 static void put_documents(fl_event *ev, const fl_response *t) {
   fl_jsonw_open(&ev->text, "docs", '[');
-  for (size_t i = 0; i < t->told.n_docs; i++) fl_jsonw_str(&ev->text, NULL, t->told.docs[i].name);
+  for (size_t i = 0; i < t->told.start.n_docs; i++)
+    fl_jsonw_str(&ev->text, NULL, t->told.start.docs[i].name);
   fl_jsonw_close(&ev->text, ']');
 }
 
 static void put_turn(fl_event *ev, const fl_response *t) {
   if (t->chat->conversation != NULL) fl_event_str(ev, "conv", t->chat->conversation);
-  fl_event_int(ev, "prompt_tokens", (int64_t)t->told.prompt_tokens);
-  fl_event_int(ev, "cached_tokens", (int64_t)t->told.cached_tokens);
-  fl_event_int(ev, "completion_tokens", (int64_t)t->told.completion_tokens);
-  fl_event_int(ev, "rows", (int64_t)t->told.rows);
+  fl_event_int(ev, "prompt_tokens", (int64_t)t->told.start.prompt_tokens);
+  fl_event_int(ev, "cached_tokens", (int64_t)t->told.start.cached_tokens);
+  fl_event_int(ev, "completion_tokens", (int64_t)t->told.end.completion_tokens);
+  fl_event_int(ev, "rows", (int64_t)t->told.start.rows);
   put_documents(ev, t);
-  fl_event_num(ev, "queue_s", t->told.queue_s);
-  fl_event_num(ev, "ttft_s", t->told.ttft_s);
-  fl_event_int(ev, "drafted", (int64_t)t->told.drafted);
-  fl_event_int(ev, "accepted", (int64_t)t->told.accepted);
+  fl_event_num(ev, "queue_s", t->told.start.queue_s);
+  fl_event_num(ev, "ttft_s", t->told.end.ttft_s);
+  fl_event_int(ev, "drafted", (int64_t)t->told.end.drafted);
+  fl_event_int(ev, "accepted", (int64_t)t->told.end.accepted);
   fl_event_bool(ev, "stream", t->request.stream);
 }
 
@@ -294,8 +293,8 @@ void fl_route_done(fl_http *e, const fl_http_request *a, int status, const fl_re
   if (t != NULL && t->ended && t->error.status == 0 && status == 200) {
     atomic_fetch_add(&e->tallies.answers, 1);
     add_us(&e->tallies.seconds_us, seconds);
-    add_us(&e->tallies.ttft_us, t->told.ttft_s);
-    add_us(&e->tallies.queue_us, t->told.queue_s);
+    add_us(&e->tallies.ttft_us, t->told.end.ttft_s);
+    add_us(&e->tallies.queue_us, t->told.start.queue_s);
   }
   fl_event_begin(&ev, "request");
   fl_event_str(&ev, "id", a->id);

@@ -15,16 +15,16 @@ static bool name_ok(const char *s) {
 int fl_request_tool(fl_api_request *c, const char *name, const char *description,
                     const fl_json *parameters, fl_api_error *f) {
   if (name == NULL || !name_ok(name))
-    return fl_api_error_set(f, 400, "invalid_value", "tools",
-                            "a tool's name has 1 to 128 letters, "
-                            "digits and the characters _ . : -");
+    return fl_api_refuse(f, "invalid_value", "tools",
+                         "a tool's name has 1 to 128 letters, "
+                         "digits and the characters _ . : -");
   if (c->n_tools == FL_REQUEST_TOOLS)
-    return fl_api_error_set(f, 400, "too_many", "tools", "more than %d tools", FL_REQUEST_TOOLS);
+    return fl_api_refuse(f, "too_many", "tools", "more than %d tools", FL_REQUEST_TOOLS);
   if (parameters != NULL && !fl_json_is_obj(parameters))
-    return fl_api_error_set(f, 400, "invalid_type", "tools",
-                            "the parameters of tool %s have to be an "
-                            "object",
-                            name);
+    return fl_api_refuse(f, "invalid_type", "tools",
+                         "the parameters of tool %s have to be an "
+                         "object",
+                         name);
   fl_buf *b = &c->tool_text;
   if (b->len > 0) fl_buf_putc(b, '\n');
   fl_jsonw_open(b, NULL, '{');

@@ -80,8 +80,8 @@ static int check_prompt(const fl_engine *e, const fl_chat_request *r, fl_err *er
   int rc = fl_prompt_ids(&e->renderer, &c, &ids, err);
   if (rc == FL_OK && ids.len + 1 > e->opt.ctx)
     rc = fl_fail(err, FL_EINPUT,
-                 "the conversation has %zu tokens, which leaves no room for an answer "
-                 "in a context of %zu; shorten it",
+                 "the conversation has %zu tokens, which leaves no room for an answer in a context "
+                 "of %zu; shorten it",
                  ids.len, e->opt.ctx);
   fl_ids_release(&ids);
   return rc;
@@ -182,27 +182,21 @@ static void count_end(fl_engine *e, const fl_job *j, fl_finish how, double in_sl
   pthread_mutex_unlock(&e->box->mu);
 }
 
-static char *copy(const char *s, bool *lost) {
-  char *c = s != NULL ? fl_strdup(s) : NULL;
-  *lost = *lost || (s != NULL && c == NULL);
-  return c;
-}
-
 static void tell_end(fl_job *j, fl_finish how, const char *stop_string, int code,
                      const char *text) {
-  const double now = fl_now_s();
   fl_job_event *v = &j->event;
   fl_job_event_reset(v); /* a piece of which there was no memory for the rest */
   v->ended = true;
-  v->finish = how;
-  v->stop_string = copy(stop_string, &v->lost);
-  v->completion_tokens = j->out.len;
-  v->drafted = j->drafted;
-  v->accepted = j->accepted;
-  v->ttft_s = j->first > 0 ? j->first - j->submitted : 0;
-  v->seconds = now - j->submitted;
-  v->code = code;
-  v->error = copy(text, &v->lost);
+  v->end = (fl_job_end){ .finish = how,
+                         .stop_string = stop_string != NULL ? fl_strdup(stop_string) : NULL,
+                         .completion_tokens = j->out.len,
+                         .drafted = j->drafted,
+                         .accepted = j->accepted,
+                         .ttft_s = j->first > 0 ? j->first - j->submitted : 0,
+                         .seconds = fl_now_s() - j->submitted,
+                         .code = code,
+                         .error = text != NULL ? fl_strdup(text) : NULL };
+  v->lost = stop_string != NULL && v->end.stop_string == NULL;
   (void)fl_job_tell(j);
 }
 

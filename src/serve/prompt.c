@@ -94,8 +94,8 @@ static int put_message(const fl_prompter *r, const fl_prompt *c, size_t i, bool 
   if (m->role == FL_ROLE_SYSTEM) {
     if (!*after_system && !system_anywhere(tpl(r)))
       return fl_fail(err, FL_EINPUT,
-                     "message %zu: the model's chat template (%s) allows system "
-                     "messages only at the start of a conversation; move it there",
+                     "message %zu: the model's chat template (%s) allows system messages only at "
+                     "the start of a conversation; move it there",
                      i + 1, fl_template_name(tpl(r)));
     return put_later_system(r, m, out, err);
   }

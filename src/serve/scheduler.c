@@ -108,8 +108,8 @@ static int check_context(const fl_engine *e, const fl_job *j, fl_err *err) {
   size_t used = j->prefix->rows + j->prompt.len;
   if (used + 1 <= e->opt.ctx) return FL_OK;
   return fl_fail(err, FL_EINPUT,
-                 "the conversation has %zu tokens behind %zu rows of documents, which "
-                 "leaves no room for an answer in a context of %zu; shorten it",
+                 "the conversation has %zu tokens behind %zu rows of documents, which leaves no "
+                 "room for an answer in a context of %zu; shorten it",
                  j->prompt.len, j->prefix->rows, e->opt.ctx);
 }
 
@@ -142,18 +142,18 @@ static bool tell_doc(const fl_engine *e, const fl_job *j, size_t i, fl_job_doc *
 
 static void tell_start(fl_engine *e, fl_job *j) {
   const size_t n = j->prefix->n_docs;
-  fl_job_event *v = &j->event;
-  v->started = true;
-  v->rows = j->prefix->rows;
-  v->prompt_tokens = j->prompt.len;
-  v->cached_tokens = j->done;
-  v->queue_s = fl_now_s() - j->submitted;
-  v->docs = n > 0 ? fl_calloc(n, sizeof *v->docs) : NULL;
+  fl_job_start *s = &j->event.start;
+  *s = (fl_job_start){ .docs = fl_calloc(n, sizeof *s->docs),
+                       .rows = j->prefix->rows,
+                       .prompt_tokens = j->prompt.len,
+                       .cached_tokens = j->done,
+                       .queue_s = fl_now_s() - j->submitted };
   pthread_mutex_lock(&e->fleet_mu);
-  while (v->docs != NULL && v->n_docs < n && tell_doc(e, j, v->n_docs, &v->docs[v->n_docs]))
-    v->n_docs++;
+  while (s->docs != NULL && s->n_docs < n && tell_doc(e, j, s->n_docs, &s->docs[s->n_docs]))
+    s->n_docs++;
   pthread_mutex_unlock(&e->fleet_mu);
-  v->lost = v->n_docs < n;
+  j->event.started = true;
+  j->event.lost = s->n_docs < n;
   if (!fl_job_tell(j)) atomic_store(&j->cancel, true);
 }
 
@@ -227,8 +227,8 @@ static bool give_up_waiting(fl_engine *e, fl_job *j, size_t waiting) {
   fl_err err = { 0 };
   if (waiting <= (e->opt.queue + 1) / 2 || !fl_engine_disk_stands(e)) return false;
   (void)fl_fail(&err, FL_EFULL,
-                "%zu requests wait for documents from a disk that does not answer, "
-                "which is the limit; try again later",
+                "%zu requests wait for documents from a disk that does not answer, which is the "
+                "limit; try again later",
                 waiting - 1);
   leave_queue(e, j);
   fl_job_finish(e, j, FL_FINISH_ERROR, NULL, err.code, err.text);
