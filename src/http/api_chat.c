@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "http/sse.h"
 #include "http/response.h"
+
+#define DONE "data: [DONE]\n\n" /* after the last frame */
 
 /* --- the request --- */
 
@@ -29,31 +30,18 @@ static int read_tools(fl_api_request *c, fl_api_error *f) {
   return rc;
 }
 
-static int read_tool_choice(fl_api_request *c, fl_api_error *f) {
-  const fl_json *v = fl_field(c->body, "tool_choice");
-  const char *s = v != NULL ? fl_json_as_str(v) : "auto";
-  c->tools_off = s != NULL && strcmp(s, "none") == 0;
-  if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;
-  return fl_api_refuse(f, "unsupported_parameter", "tool_choice",
-                       "tool_choice is auto or none here; this server cannot force a call");
-}
-
 static int put_calls(fl_buf *text, const fl_json *list, fl_api_error *f) {
   if (!fl_json_is_arr(list))
     return fl_api_refuse(f, "invalid_type", "messages", "tool_calls has to be an array");
   for (const fl_json *v = fl_json_first(list); v != NULL; v = fl_json_next(v)) {
     const fl_json *fn = fl_json_get(v, "function");
     const char *name = NULL, *args = NULL;
-    fl_json *parsed = NULL;
     if (fn == NULL || !fl_json_get_str(fn, "name", &name) ||
         !fl_json_get_str(fn, "arguments", &args))
       return fl_api_refuse(f, "invalid_type", "messages",
                            "each of tool_calls has to have a function with name and arguments");
-    if (fl_json_parse(&parsed, args, strlen(args), NULL) != FL_OK)
-      return fl_api_refuse(f, "invalid_value", "messages",
-                           "the arguments of a call of %.64s are no JSON", name);
-    fl_json_free(parsed);
-    fl_request_put_tool_call(text, name, args, strlen(args));
+    const int rc = fl_request_past_call(text, name, args, "messages", f);
+    if (rc != FL_OK) return rc;
   }
   return FL_OK;
 }
@@ -157,7 +145,7 @@ static int parse(fl_api_request *c, fl_api_error *f) {
   if (rc == FL_OK && messages == NULL)
     rc = fl_api_refuse(f, "missing_required_parameter", "messages", "messages is missing");
   if (rc == FL_OK) rc = read_tools(c, f);
-  if (rc == FL_OK) rc = read_tool_choice(c, f);
+  if (rc == FL_OK) rc = fl_request_tool_choice(c, f);
   for (const fl_json *m = rc == FL_OK ? fl_json_first(messages) : NULL; rc == FL_OK && m != NULL;
        m = fl_json_next(m))
     rc = read_message(c, m, i++, f);
@@ -209,7 +197,7 @@ static void put_call(fl_response *t, const fl_tool_use *u, bool index) {
 /* A chunk up to and with the opening of its delta. */
 static void open_chunk(fl_response *t) {
   fl_buf *b = &t->out;
-  fl_sse_begin(b, NULL);
+  fl_sse_begin(t, NULL);
   put_head(t, "chat.completion.chunk");
   fl_jsonw_open(b, "choices", '[');
   fl_jsonw_open(b, NULL, '{');
@@ -232,7 +220,7 @@ static void close_chunk(fl_response *t, const char *finish, bool extension, bool
   fl_jsonw_close(b, ']');
   if (extension) fl_response_extension(t, ended);
   fl_jsonw_close(b, '}');
-  fl_sse_end(b);
+  fl_sse_end(t);
 }
 
 static void begin(fl_response *t) {
@@ -261,25 +249,25 @@ static void end(fl_response *t) {
   open_chunk(t);
   close_chunk(t, fl_response_finish(t), true, true);
   if (t->request.include_usage) {
-    fl_sse_begin(b, NULL);
+    fl_sse_begin(t, NULL);
     put_head(t, "chat.completion.chunk");
     fl_jsonw_open(b, "choices", '[');
     fl_jsonw_close(b, ']');
     put_usage(t);
     fl_jsonw_close(b, '}');
-    fl_sse_end(b);
+    fl_sse_end(t);
   }
-  fl_sse_done(b);
+  fl_buf_puts(b, DONE);
 }
 
 static void broken(fl_response *t, const fl_api_error *f) {
-  fl_sse_begin(&t->out, NULL);
+  fl_sse_begin(t, NULL);
   fl_api_error_body(&t->out, f, FL_API_OPENAI, NULL);
-  fl_sse_end(&t->out);
-  fl_sse_done(&t->out);
+  fl_sse_end(t);
+  fl_buf_puts(&t->out, DONE);
 }
 
-static void ping(fl_response *t) { fl_sse_comment(&t->out); }
+static void ping(fl_response *t) { fl_buf_puts(&t->out, FL_SSE_WAITING); }
 
 static void whole(fl_response *t) {
   fl_buf *b = &t->out;
@@ -314,13 +302,5 @@ static void whole(fl_response *t) {
   fl_jsonw_close(b, '}');
 }
 
-const fl_protocol fl_protocol_chat = { .name = "chat",
-                                       .family = FL_API_OPENAI,
-                                       .parse = parse,
-                                       .begin = begin,
-                                       .text = text,
-                                       .call = call,
-                                       .end = end,
-                                       .broken = broken,
-                                       .ping = ping,
-                                       .whole = whole };
+const fl_protocol fl_protocol_chat = { "chat", FL_API_OPENAI, parse,  begin, text,
+                                       call,   end,           broken, ping,  whole };

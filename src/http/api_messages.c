@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "http/sse.h"
 #include "http/response.h"
 
 enum { NONE, THINKING, TEXT }; /* fl_response.open_item */
@@ -190,14 +189,14 @@ static void put_head(fl_response *t) {
 }
 
 static void open_event(fl_response *t, const char *type) {
-  fl_sse_begin(&t->out, type);
+  fl_sse_begin(t, type);
   fl_jsonw_open(&t->out, NULL, '{');
   fl_jsonw_str(&t->out, "type", type);
 }
 
 static void close_event(fl_response *t) {
   fl_jsonw_close(&t->out, '}');
-  fl_sse_end(&t->out);
+  fl_sse_end(t);
 }
 
 static void begin(fl_response *t) {
@@ -298,9 +297,9 @@ static void end(fl_response *t) {
 }
 
 static void broken(fl_response *t, const fl_api_error *f) {
-  fl_sse_begin(&t->out, "error");
+  fl_sse_begin(t, "error");
   fl_api_error_body(&t->out, f, FL_API_ANTHROPIC, NULL);
-  fl_sse_end(&t->out);
+  fl_sse_end(t);
 }
 
 static void ping(fl_response *t) {
@@ -339,13 +338,5 @@ static void whole(fl_response *t) {
   fl_jsonw_close(b, '}');
 }
 
-const fl_protocol fl_protocol_messages = { .name = "messages",
-                                           .family = FL_API_ANTHROPIC,
-                                           .parse = parse,
-                                           .begin = begin,
-                                           .text = text,
-                                           .call = call,
-                                           .end = end,
-                                           .broken = broken,
-                                           .ping = ping,
-                                           .whole = whole };
+const fl_protocol fl_protocol_messages = { "messages", FL_API_ANTHROPIC, parse, begin, text, call,
+                                           end,        broken,           ping,  whole };

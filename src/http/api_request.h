@@ -59,12 +59,17 @@ int fl_request_stops(fl_api_request *c, const char *key, fl_api_error *f);
 /* The `flotilla` object: documents, retrieval, conversation. */
 int fl_request_extension(fl_api_request *c, fl_api_error *f);
 
+/* OpenAI's tool_choice: auto or none. */
+int fl_request_tool_choice(fl_api_request *c, fl_api_error *f);
 /* A tool's declaration in the form that the template shows. */
 int fl_request_tool(fl_api_request *c, const char *name, const char *description,
                     const fl_json *parameters, fl_api_error *f);
 /* Puts the declarations into the system message in front. */
 int fl_request_declare(fl_api_request *c, fl_api_error *f);
 bool fl_request_knows(const fl_api_request *c, const char *name);
+/* A call of a tool in the conversation, its arguments as JSON text; `where` names the field. */
+int fl_request_past_call(fl_buf *out, const char *name, const char *args, const char *where,
+                         fl_api_error *f);
 /* "<tool_call>...</tool_call>" and "<tool_response>..." as they stand in a conversation. */
 void fl_request_put_tool_call(fl_buf *out, const char *name, const char *args, size_t len);
 void fl_request_put_tool_response(fl_buf *out, const char *text, size_t len);

@@ -21,13 +21,8 @@ static int read_item(fl_api_request *c, const fl_json *v, fl_api_error *f) {
   if (strcmp(type, "function_call") == 0) {
     if (!fl_json_get_str(v, "name", &name) || !fl_json_get_str(v, "arguments", &args))
       return fl_api_refuse(f, "invalid_type", "input", "a function_call needs name and arguments");
-    fl_json *parsed = NULL;
-    if (fl_json_parse(&parsed, args, strlen(args), NULL) != FL_OK)
-      return fl_api_refuse(f, "invalid_value", "input",
-                           "the arguments of a call of %.64s are no JSON", name);
-    fl_json_free(parsed);
-    fl_request_put_tool_call(&text, name, args, strlen(args));
-    rc = fl_request_message(c, FL_ROLE_ASSISTANT, text.data, text.len, true, f);
+    rc = fl_request_past_call(&text, name, args, "input", f);
+    if (rc == FL_OK) rc = fl_request_message(c, FL_ROLE_ASSISTANT, text.data, text.len, true, f);
   } else if (strcmp(type, "function_call_output") == 0) {
     fl_buf block = { 0 };
     rc = fl_request_content(&text, fl_field(v, "output"), text_types, "input.output", f);
@@ -67,7 +62,7 @@ static int read_input(fl_api_request *c, fl_api_error *f) {
 }
 
 static int read_tools(fl_api_request *c, fl_api_error *f) {
-  const fl_json *tools = NULL, *choice = fl_field(c->body, "tool_choice");
+  const fl_json *tools = NULL;
   int rc = fl_json_field_arr(c->body, "tools", &tools, f);
   for (const fl_json *v = tools ? fl_json_first(tools) : NULL; rc == FL_OK && v != NULL;
        v = fl_json_next(v)) {
@@ -81,12 +76,7 @@ static int read_tools(fl_api_request *c, fl_api_error *f) {
                            type);
     rc = fl_request_tool(c, name, description, fl_field(v, "parameters"), f);
   }
-  if (rc != FL_OK) return rc;
-  const char *s = choice != NULL ? fl_json_as_str(choice) : "auto";
-  c->tools_off = s != NULL && strcmp(s, "none") == 0;
-  if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;
-  return fl_api_refuse(f, "unsupported_parameter", "tool_choice",
-                       "tool_choice is auto or none here; this server cannot force a call");
+  return rc == FL_OK ? fl_request_tool_choice(c, f) : rc;
 }
 
 static int read_format(fl_api_request *c, fl_api_error *f) {
@@ -269,13 +259,13 @@ const char *fl_responses_status(const fl_response *t) {
 
 static void whole(fl_response *t) { fl_responses_object(t, NULL, fl_responses_status(t), NULL); }
 
-const fl_protocol fl_protocol_responses = { .name = "responses",
-                                            .family = FL_API_OPENAI,
-                                            .parse = parse,
-                                            .begin = fl_responses_begin,
-                                            .text = fl_responses_text,
-                                            .call = fl_responses_on_call,
-                                            .end = fl_responses_end,
-                                            .broken = fl_responses_broken,
-                                            .ping = fl_responses_ping,
-                                            .whole = whole };
+const fl_protocol fl_protocol_responses = { "responses",
+                                            FL_API_OPENAI,
+                                            parse,
+                                            fl_responses_begin,
+                                            fl_responses_text,
+                                            fl_responses_on_call,
+                                            fl_responses_end,
+                                            fl_responses_broken,
+                                            fl_responses_ping,
+                                            whole };

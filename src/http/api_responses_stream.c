@@ -4,12 +4,11 @@
 
 #include "http/api_responses.h"
 #include "base/json_writer.h"
-#include "http/sse.h"
 
 enum { NONE, REASONING, CONTENT }; /* fl_response.open_item */
 
 static void open_event(fl_response *t, const char *type) {
-  fl_sse_begin(&t->out, type);
+  fl_sse_begin(t, type);
   fl_jsonw_open(&t->out, NULL, '{');
   fl_jsonw_str(&t->out, "type", type);
   fl_jsonw_u64(&t->out, "sequence_number", t->sequence++);
@@ -17,7 +16,7 @@ static void open_event(fl_response *t, const char *type) {
 
 static void close_event(fl_response *t) {
   fl_jsonw_close(&t->out, '}');
-  fl_sse_end(&t->out);
+  fl_sse_end(t);
 }
 
 void fl_responses_begin(fl_response *t) {
@@ -136,4 +135,4 @@ void fl_responses_broken(fl_response *t, const fl_api_error *f) {
   close_event(t);
 }
 
-void fl_responses_ping(fl_response *t) { fl_sse_comment(&t->out); }
+void fl_responses_ping(fl_response *t) { fl_buf_puts(&t->out, FL_SSE_WAITING); }

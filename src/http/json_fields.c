@@ -60,19 +60,17 @@ int fl_json_field_str(const fl_json *obj, const char *key, const char **out, fl_
 
 int fl_json_field_obj(const fl_json *obj, const char *key, const fl_json **out, fl_api_error *f) {
   const fl_json *v = fl_field(obj, key);
-  if (v == NULL) return FL_OK;
-  if (!fl_json_is_obj(v))
+  if (v != NULL && !fl_json_is_obj(v))
     return fl_api_refuse(f, "invalid_type", key, "%s has to be an object", key);
-  *out = v;
+  if (v != NULL) *out = v;
   return FL_OK;
 }
 
 int fl_json_field_arr(const fl_json *obj, const char *key, const fl_json **out, fl_api_error *f) {
   const fl_json *v = fl_field(obj, key);
-  if (v == NULL) return FL_OK;
-  if (!fl_json_is_arr(v))
+  if (v != NULL && !fl_json_is_arr(v))
     return fl_api_refuse(f, "invalid_type", key, "%s has to be an array", key);
-  *out = v;
+  if (v != NULL) *out = v;
   return FL_OK;
 }
 

@@ -20,7 +20,6 @@ src_libflhttp_a_SOURCES = \
 	src/http/response.c src/http/response.h \
 	src/http/route.c src/http/route.h \
 	src/http/server.h \
-	src/http/sse.c src/http/sse.h \
 	src/http/tool_calls.c
 src_libflhttp_a_CFLAGS = $(AM_CFLAGS) $(MICROHTTPD_CFLAGS)
 HTTP_LIBS = src/libflhttp.a $(SERVE_LIBS) $(MICROHTTPD_LIBS)

@@ -162,6 +162,13 @@ void fl_response_stream(fl_response *t) {
 
 /* --- shared by the protocols --- */
 
+void fl_sse_begin(fl_response *t, const char *event) {
+  if (event != NULL) fl_buf_printf(&t->out, "event: %s\n", event);
+  fl_buf_puts(&t->out, "data: ");
+}
+
+void fl_sse_end(fl_response *t) { fl_buf_puts(&t->out, "\n\n"); }
+
 const char *fl_response_finish(const fl_response *t) {
   if (t->told.end.finish == FL_FINISH_LENGTH) return "length";
   return t->n_uses > 0 ? "tool_calls" : "stop";

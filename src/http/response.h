@@ -74,6 +74,10 @@ void fl_response_stream(fl_response *t);
 void fl_response_release(fl_response *t);
 
 /* Shared by the protocols. */
+/* Frames of a text/event-stream: JSON on one line between begin and end. */
+void fl_sse_begin(fl_response *t, const char *event); /* event: NULL for none */
+void fl_sse_end(fl_response *t);
+#define FL_SSE_WAITING ": waiting\n\n" /* a comment that keeps proxies and clients waiting */
 const char *fl_response_finish(const fl_response *t);   /* stop, length, tool_calls */
 void fl_response_extension(fl_response *t, bool ended); /* the `flotilla` member */
 void fl_response_logprobs(fl_response *t);              /* the array; forgets what it showed */

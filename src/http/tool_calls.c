@@ -47,6 +47,26 @@ int fl_request_tool(fl_api_request *c, const char *name, const char *description
   return FL_OK;
 }
 
+int fl_request_tool_choice(fl_api_request *c, fl_api_error *f) {
+  const fl_json *v = fl_field(c->body, "tool_choice");
+  const char *s = v != NULL ? fl_json_as_str(v) : "auto";
+  c->tools_off = s != NULL && strcmp(s, "none") == 0;
+  if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;
+  return fl_api_refuse(f, "unsupported_parameter", "tool_choice",
+                       "tool_choice is auto or none here; this server cannot force a call");
+}
+
+int fl_request_past_call(fl_buf *out, const char *name, const char *args, const char *where,
+                         fl_api_error *f) {
+  fl_json *parsed = NULL;
+  if (fl_json_parse(&parsed, args, strlen(args), NULL) != FL_OK)
+    return fl_api_refuse(f, "invalid_value", where, "the arguments of a call of %.64s are no JSON",
+                         name);
+  fl_json_free(parsed);
+  fl_request_put_tool_call(out, name, args, strlen(args));
+  return FL_OK;
+}
+
 bool fl_request_knows(const fl_api_request *c, const char *name) {
   for (size_t i = 0; i < c->n_tools; i++)
     if (strcmp(c->tool[i], name) == 0) return true;

@@ -410,20 +410,6 @@ int fl_engine_submit(fl_engine *e, fl_chat_request *r, const fl_job_sink *sink, 
   return FL_OK;
 }
 
-static int embed_ids(const fl_engine *e, const char *text, size_t len, fl_ids *ids, fl_err *err) {
-  fl_buf b = { 0 };
-  fl_buf_append(&b, text, len);
-  fl_buf_puts(&b, FL_EMBED_SUFFIX);
-  int rc = b.oom ? fl_fail(err, FL_ENOMEM, "not enough memory to embed a text")
-                 : fl_tokenize(fl_model_tokenizer(e->model), ids, b.data, b.len, FL_TOK_BOS, err);
-  fl_buf_release(&b);
-  if (rc == FL_OK && ids->len > e->opt.ctx)
-    rc =
-        fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
-                ids->len, e->opt.ctx);
-  return rc;
-}
-
 /* Waits in line; the engine fills the task in. The engine may be gone when this wakes up, the
  * mailbox is not. */
 static int await_embedding(fl_engine *e, fl_embed_task *t, fl_err *err) {
@@ -454,7 +440,11 @@ int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size
   const size_t dim = fl_model_hparams(e->model)->d_model;
   fl_embed_task t = { .out = out };
   double sum = 0;
-  int rc = embed_ids(e, text, len, &t.ids, err);
+  int rc = fl_embed_ids(&t.ids, e->model, text, len, err);
+  if (rc == FL_OK && t.ids.len > e->opt.ctx)
+    rc =
+        fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
+                t.ids.len, e->opt.ctx);
   if (rc == FL_OK) rc = await_embedding(e, &t, err);
   for (size_t i = 0; rc == FL_OK && i < dim; i++) sum += (double)out[i] * (double)out[i];
   for (size_t i = 0; rc == FL_OK && sum > 0 && i < dim; i++)
