@@ -9,7 +9,7 @@
  * before. Several processes may write one log (events_file.h).
  *
  * A server must not wait for a disk: with fl_events_behind lines go through a bounded buffer to a
- * thread that writes them (events_queue.h).
+ * thread that writes them (worker.h).
  */
 #ifndef FL_BASE_EVENTS_H
 #define FL_BASE_EVENTS_H

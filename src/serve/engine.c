@@ -11,7 +11,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/wait.h"
+#include "base/cond.h"
 #include "retrieval/retrieval.h"
 #include "serve/engine_state.h"
 

@@ -23,15 +23,16 @@ bool fl_trainer_poll(fl_trainer *t) {
 
 /* --- several ranks ------------------------------------------------------------------------- */
 
-typedef struct steer { /* of rank 0, `stop` of every rank; then a byte for each document's mark */
+typedef struct directive { /* of rank 0, `stop` of every rank; then a byte for each document's mark
+                            */
   uint64_t last_round, budget;
   double lr;
   bool stop;
-} steer;
+} directive;
 
-static void put_steer(fl_buf *out, const fl_trainer *t) {
+static void put_directive(fl_buf *out, const fl_trainer *t) {
   const fl_manifest *m = &t->f->m;
-  steer s;
+  directive s;
   memset(&s, 0, sizeof s);
   s.last_round = t->last_round;
   s.budget = t->f->opts.budget;
@@ -42,9 +43,9 @@ static void put_steer(fl_buf *out, const fl_trainer *t) {
 }
 
 /* False when it is not of the size that it must have. */
-static bool take_steer(fl_trainer *t, size_t rank, const char *text, size_t len) {
+static bool take_directive(fl_trainer *t, size_t rank, const char *text, size_t len) {
   fl_fleet *f = t->f;
-  steer s;
+  directive s;
   if (len != sizeof s + (rank == 0 ? f->m.n : 0)) return false;
   memcpy(&s, text, sizeof s);
   t->stop = t->stop || s.stop;
@@ -64,11 +65,11 @@ int fl_trainer_share(fl_trainer *t, int rc, fl_err *err) {
   if (count == 1) return rc;
   size_t *end = fl_calloc(count, sizeof *end);
   if (rc == FL_OK && end == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory for a round");
-  put_steer(&mine, t);
-  rc = fl_dist_exchange(d, "steer", rc, &mine, &all, end, err);
+  put_directive(&mine, t);
+  rc = fl_dist_exchange(d, "directive", rc, &mine, &all, end, err);
   for (size_t r = 0; rc == FL_OK && r < count; r++) {
     const size_t at = r > 0 ? end[r - 1] : 0;
-    if (!take_steer(t, r, all.data + at, end[r] - at))
+    if (!take_directive(t, r, all.data + at, end[r] - at))
       rc = fl_fail(err, FL_EFAIL, "rank %zu has another number of documents", r);
   }
   fl_buf_release(&mine);

@@ -37,7 +37,7 @@ struct fl_trainer {
   size_t budget;               /* that residents and plan follow; others may be set */
   double began_s, io_s;        /* io_s: reading and writing since the last round event */
   bool stop, paused, one_step; /* one_step: pause again after the next round */
-  bool apart;                  /* the ranks hold other rows than each other: nothing is saved */
+  bool diverged;               /* the ranks hold other rows than each other: nothing is saved */
 };
 
 /* --- init.c --- */
