@@ -20,11 +20,11 @@ typedef struct stage {
 } stage;
 
 static void open_stage(stage *s, const fl_protocol *d, const char *quoted) {
-  char *body = edge_json(quoted);
+  char *body = http_json(quoted);
   *s = (stage){ 0 };
-  ck_assert_msg(edge_parse(&s->t.request, d, body, &s->fault) == FL_OK, "%s", s->fault.message);
+  ck_assert_msg(http_parse(&s->t.request, d, body, &s->fault) == FL_OK, "%s", s->fault.message);
   fl_free(body);
-  s->t.d = d;
+  s->t.protocol = d;
   s->t.model = "m";
   s->t.created = 1;
   strcpy(s->t.id, "id1");
@@ -135,7 +135,7 @@ static double num(const fl_json *v, const char *path) {
 static fl_json *whole(stage *s) {
   fl_json *v = NULL;
   fl_err err = { 0 };
-  s->t.d->whole(&s->t);
+  s->t.protocol->whole(&s->t);
   ck_assert_msg(fl_json_parse(&v, s->t.out.data, s->t.out.len, &err) == FL_OK, "%s in %s", err.text,
                 s->t.out.data);
   return v;

@@ -25,7 +25,7 @@ static int read_tools(fl_api_request *c, fl_api_error *f) {
                            "a tool has to be of type function with a member function");
     (void)fl_json_get_str(fn, "name", &name);
     (void)fl_json_get_str(fn, "description", &description);
-    rc = fl_request_tool(c, name, description, fl_field(fn, "parameters"), f);
+    rc = fl_request_tool(c, name, description, fl_json_field(fn, "parameters"), f);
   }
   return rc;
 }
@@ -53,7 +53,7 @@ static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_er
   snprintf(where, sizeof where, "messages[%zu].content", i);
   if (!fl_json_is_obj(m) || !fl_json_get_str(m, "role", &role))
     return fl_api_refuse(f, "invalid_type", "messages", "messages[%zu] has no role", i);
-  const fl_json *content = fl_field(m, "content"), *calls = fl_field(m, "tool_calls");
+  const fl_json *content = fl_json_field(m, "content"), *calls = fl_json_field(m, "tool_calls");
   const bool assistant = strcmp(role, "assistant") == 0, tool = strcmp(role, "tool") == 0;
   int rc = FL_OK;
   if (content != NULL || !assistant || calls == NULL)

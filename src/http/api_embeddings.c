@@ -104,7 +104,7 @@ int fl_api_embeddings(fl_http *e, const fl_http_request *a, fl_buf *out, fl_api_
   fl_jsonw_open(out, NULL, '{');
   fl_jsonw_str(out, "object", "list");
   fl_jsonw_open(out, "data", '[');
-  if (rc == FL_OK) rc = all(&m, a, fl_field(body, "input"), out, f);
+  if (rc == FL_OK) rc = all(&m, a, fl_json_field(body, "input"), out, f);
   fl_jsonw_close(out, ']');
   fl_jsonw_str(out, "model", e->o->model_name);
   fl_jsonw_open(out, "usage", '{');

@@ -15,7 +15,7 @@ typedef struct fl_api_error {
   const char *code; /* static; NULL: none */
   char param[96];   /* "" : none */
   char message[FL_ERR_TEXT];
-  double retry_after_s; /* 0: do not say */
+  double retry_after_s; /* 0: unknown */
 } fl_api_error;
 
 typedef enum fl_api_family { FL_API_OPENAI, FL_API_ANTHROPIC } fl_api_family;

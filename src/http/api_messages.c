@@ -23,7 +23,7 @@ static int read_tools(fl_api_request *c, fl_api_error *f) {
     (void)fl_json_get_str(v, "description", &description);
     if (strcmp(kind, "custom") != 0)
       return fl_api_refuse(f, NULL, "tools", "tools: type %.64s is not supported; custom is", kind);
-    rc = fl_request_tool(c, name, description, fl_field(v, "input_schema"), f);
+    rc = fl_request_tool(c, name, description, fl_json_field(v, "input_schema"), f);
   }
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "tool_choice", &choice, f);
   if (rc == FL_OK && choice != NULL) rc = fl_json_field_str(choice, "type", &type, f);
@@ -41,7 +41,7 @@ typedef struct blocks {
 
 static int read_tool_result(blocks *s, const fl_json *b, fl_api_error *f) {
   fl_buf text = { 0 };
-  const fl_json *content = fl_field(b, "content");
+  const fl_json *content = fl_json_field(b, "content");
   int rc = content != NULL
                ? fl_request_content(&text, content, text_types, "tool_result.content", f)
                : FL_OK;
@@ -53,7 +53,7 @@ static int read_tool_result(blocks *s, const fl_json *b, fl_api_error *f) {
 
 static int read_tool_use(blocks *s, const fl_json *b, fl_api_error *f) {
   const char *name = NULL;
-  const fl_json *input = fl_field(b, "input");
+  const fl_json *input = fl_json_field(b, "input");
   fl_buf args = { 0 };
   if (!fl_json_get_str(b, "name", &name))
     return fl_api_refuse(f, NULL, "messages", "a tool_use block has no name");
@@ -91,7 +91,7 @@ static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_er
   if (!assistant && strcmp(role, "user") != 0)
     return fl_api_refuse(f, NULL, "messages", "messages.%zu: role %.32s is not user or assistant",
                          i, role);
-  const fl_json *content = fl_field(m, "content");
+  const fl_json *content = fl_json_field(m, "content");
   const char *plain = content != NULL ? fl_json_as_str(content) : NULL;
   int rc = FL_OK;
   if (plain != NULL) {
@@ -117,7 +117,7 @@ static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_er
 }
 
 static int read_system(fl_api_request *c, fl_api_error *f) {
-  const fl_json *v = fl_field(c->body, "system");
+  const fl_json *v = fl_json_field(c->body, "system");
   fl_buf text = { 0 };
   if (v == NULL) return FL_OK;
   int rc = fl_request_content(&text, v, text_types, "system", f);
@@ -146,9 +146,9 @@ static int parse(fl_api_request *c, fl_api_error *f) {
   const fl_json *messages = NULL;
   size_t i = 0;
   int rc = fl_json_field_refuse(c->body, refused, sizeof refused / sizeof *refused, f);
-  if (rc == FL_OK && fl_field(c->body, "model") == NULL)
+  if (rc == FL_OK && fl_json_field(c->body, "model") == NULL)
     rc = fl_api_refuse(f, NULL, "model", "model: field required");
-  if (rc == FL_OK && fl_field(c->body, "max_tokens") == NULL)
+  if (rc == FL_OK && fl_json_field(c->body, "max_tokens") == NULL)
     rc = fl_api_refuse(f, NULL, "max_tokens", "max_tokens: field required");
   if (rc == FL_OK) rc = fl_json_field_arr(c->body, "messages", &messages, f);
   if (rc == FL_OK && messages == NULL)

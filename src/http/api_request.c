@@ -123,7 +123,7 @@ static int stop_at(fl_api_request *c, const char *key, const char *s, fl_api_err
 }
 
 int fl_request_stops(fl_api_request *c, const char *key, fl_api_error *f) {
-  const fl_json *v = fl_field(c->body, key);
+  const fl_json *v = fl_json_field(c->body, key);
   if (v == NULL) return FL_OK;
   const char *one = fl_json_as_str(v);
   if (one == NULL && !fl_json_is_arr(v))

@@ -47,7 +47,7 @@ void fl_request_release(fl_api_request *c);
 int fl_request_message(fl_api_request *c, fl_role role, const char *text, size_t len, bool joins,
                        fl_api_error *f);
 /* Text of a content field: a string, or an array of parts whose type is one of `types`
- * (NULL-terminated). `where` names it in faults. Appends to *out. */
+ * (NULL-terminated). `where` names it in errors. Appends to *out. */
 int fl_request_content(fl_buf *out, const fl_json *content, const char *const *types,
                        const char *where, fl_api_error *f);
 /* temperature, top_p, top_k, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed. */

@@ -25,13 +25,13 @@ static int read_item(fl_api_request *c, const fl_json *v, fl_api_error *f) {
     if (rc == FL_OK) rc = fl_request_message(c, FL_ROLE_ASSISTANT, text.data, text.len, true, f);
   } else if (strcmp(type, "function_call_output") == 0) {
     fl_buf block = { 0 };
-    rc = fl_request_content(&text, fl_field(v, "output"), text_types, "input.output", f);
+    rc = fl_request_content(&text, fl_json_field(v, "output"), text_types, "input.output", f);
     fl_request_put_tool_response(&block, text.data != NULL ? text.data : "", text.len);
     if (rc == FL_OK) rc = fl_request_message(c, FL_ROLE_USER, block.data, block.len, true, f);
     fl_buf_release(&block);
   } else if (strcmp(type, "message") == 0) {
     (void)fl_json_get_str(v, "role", &role);
-    rc = fl_request_content(&text, fl_field(v, "content"), text_types, "input.content", f);
+    rc = fl_request_content(&text, fl_json_field(v, "content"), text_types, "input.content", f);
     const fl_role r = strcmp(role, "assistant") == 0 ? FL_ROLE_ASSISTANT
                       : strcmp(role, "user") == 0    ? FL_ROLE_USER
                                                      : FL_ROLE_SYSTEM;
@@ -46,7 +46,7 @@ static int read_item(fl_api_request *c, const fl_json *v, fl_api_error *f) {
 }
 
 static int read_input(fl_api_request *c, fl_api_error *f) {
-  const fl_json *v = fl_field(c->body, "input");
+  const fl_json *v = fl_json_field(c->body, "input");
   const char *instructions = NULL, *s = v != NULL ? fl_json_as_str(v) : NULL;
   int rc = fl_json_field_str(c->body, "instructions", &instructions, f);
   if (rc == FL_OK && instructions != NULL && instructions[0] != '\0')
@@ -74,7 +74,7 @@ static int read_tools(fl_api_request *c, fl_api_error *f) {
       return fl_api_refuse(f, "unsupported_parameter", "tools",
                            "tools of type %.64s are not supported by this server; function is",
                            type);
-    rc = fl_request_tool(c, name, description, fl_field(v, "parameters"), f);
+    rc = fl_request_tool(c, name, description, fl_json_field(v, "parameters"), f);
   }
   return rc == FL_OK ? fl_request_tool_choice(c, f) : rc;
 }
@@ -196,7 +196,7 @@ static void put_output(fl_response *t) {
 
 /* The request's own tools, as the reply repeats them. */
 static void put_tools(fl_response *t) {
-  const fl_json *tools = fl_field(t->request.body, "tools");
+  const fl_json *tools = fl_json_field(t->request.body, "tools");
   fl_buf text = { 0 };
   if (tools != NULL) fl_json_print(&text, tools, false);
   fl_jsonw_raw(&t->out, "tools", text.len > 0 ? text.data : "[]", text.len > 0 ? text.len : 2);

@@ -10,14 +10,14 @@ static bool is_null(const fl_json *obj, const char *key, const fl_json *v) {
          !fl_json_is_arr(v) && !fl_json_get_bool(obj, key, &b);
 }
 
-const fl_json *fl_field(const fl_json *obj, const char *key) {
+const fl_json *fl_json_field(const fl_json *obj, const char *key) {
   const fl_json *v = fl_json_get(obj, key);
   return v != NULL && !is_null(obj, key, v) ? v : NULL;
 }
 
 int fl_json_field_num(const fl_json *obj, const char *key, double min, double max, double *out,
                       fl_api_error *f) {
-  const fl_json *v = fl_field(obj, key);
+  const fl_json *v = fl_json_field(obj, key);
   double d;
   if (v == NULL) return FL_OK;
   if (!fl_json_as_num(v, &d) || !(d >= min && d <= max))
@@ -29,7 +29,7 @@ int fl_json_field_num(const fl_json *obj, const char *key, double min, double ma
 
 int fl_json_field_size(const fl_json *obj, const char *key, uint64_t min, uint64_t max, size_t *out,
                        fl_api_error *f) {
-  const fl_json *v = fl_field(obj, key);
+  const fl_json *v = fl_json_field(obj, key);
   uint64_t u;
   if (v == NULL) return FL_OK;
   if (!fl_json_get_u64(obj, key, &u) || u < min || u > max)
@@ -41,7 +41,7 @@ int fl_json_field_size(const fl_json *obj, const char *key, uint64_t min, uint64
 
 int fl_json_field_u64(const fl_json *obj, const char *key, uint64_t *out, bool *given,
                       fl_api_error *f) {
-  if (fl_field(obj, key) == NULL) return FL_OK;
+  if (fl_json_field(obj, key) == NULL) return FL_OK;
   if (!fl_json_get_u64(obj, key, out))
     return fl_api_refuse(f, "invalid_value", key, "%s has to be an integer, 0 or more", key);
   *given = true;
@@ -49,17 +49,17 @@ int fl_json_field_u64(const fl_json *obj, const char *key, uint64_t *out, bool *
 }
 
 int fl_json_field_bool(const fl_json *obj, const char *key, bool *out, fl_api_error *f) {
-  if (fl_field(obj, key) == NULL || fl_json_get_bool(obj, key, out)) return FL_OK;
+  if (fl_json_field(obj, key) == NULL || fl_json_get_bool(obj, key, out)) return FL_OK;
   return fl_api_refuse(f, "invalid_type", key, "%s has to be true or false", key);
 }
 
 int fl_json_field_str(const fl_json *obj, const char *key, const char **out, fl_api_error *f) {
-  if (fl_field(obj, key) == NULL || fl_json_get_str(obj, key, out)) return FL_OK;
+  if (fl_json_field(obj, key) == NULL || fl_json_get_str(obj, key, out)) return FL_OK;
   return fl_api_refuse(f, "invalid_type", key, "%s has to be a string", key);
 }
 
 int fl_json_field_obj(const fl_json *obj, const char *key, const fl_json **out, fl_api_error *f) {
-  const fl_json *v = fl_field(obj, key);
+  const fl_json *v = fl_json_field(obj, key);
   if (v != NULL && !fl_json_is_obj(v))
     return fl_api_refuse(f, "invalid_type", key, "%s has to be an object", key);
   if (v != NULL) *out = v;
@@ -67,7 +67,7 @@ int fl_json_field_obj(const fl_json *obj, const char *key, const fl_json **out, 
 }
 
 int fl_json_field_arr(const fl_json *obj, const char *key, const fl_json **out, fl_api_error *f) {
-  const fl_json *v = fl_field(obj, key);
+  const fl_json *v = fl_json_field(obj, key);
   if (v != NULL && !fl_json_is_arr(v))
     return fl_api_refuse(f, "invalid_type", key, "%s has to be an array", key);
   if (v != NULL) *out = v;
@@ -76,7 +76,7 @@ int fl_json_field_arr(const fl_json *obj, const char *key, const fl_json **out, 
 
 int fl_json_field_refuse(const fl_json *obj, const char *const *names, size_t n, fl_api_error *f) {
   for (size_t i = 0; i < n; i++) {
-    const fl_json *v = fl_field(obj, names[i]);
+    const fl_json *v = fl_json_field(obj, names[i]);
     if (v == NULL) continue;
     if ((fl_json_is_arr(v) || fl_json_is_obj(v)) && fl_json_len(v) == 0) continue;
     return fl_api_refuse(f, "unsupported_parameter", names[i],

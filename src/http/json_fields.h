@@ -1,4 +1,4 @@
-/* json_fields.h - taking fields out of a request: type and range are checked, the fault names the
+/* json_fields.h - taking fields out of a request: type and range are checked, the error names the
  * field. An absent field and an explicit null are the same and leave *out as it is. */
 #ifndef FL_HTTP_JSON_FIELDS_H
 #define FL_HTTP_JSON_FIELDS_H
@@ -11,7 +11,7 @@
 #include "http/api_error.h"
 
 /* The field, NULL when absent or null. */
-const fl_json *fl_field(const fl_json *obj, const char *key);
+const fl_json *fl_json_field(const fl_json *obj, const char *key);
 int fl_json_field_num(const fl_json *obj, const char *key, double min, double max, double *out,
                       fl_api_error *f);
 int fl_json_field_size(const fl_json *obj, const char *key, uint64_t min, uint64_t max, size_t *out,

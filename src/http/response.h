@@ -36,7 +36,7 @@ extern const fl_protocol fl_protocol_chat, fl_protocol_responses, fl_protocol_me
 enum { FL_RESPONSE_CALLS = 64 };
 
 struct fl_response {
-  const fl_protocol *d;
+  const fl_protocol *protocol;
   fl_api_request request;
   const fl_chat_request *chat; /* what was asked: the request's, then the job's */
   const char *model;           /* name in replies; borrowed */

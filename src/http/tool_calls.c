@@ -48,7 +48,7 @@ int fl_request_tool(fl_api_request *c, const char *name, const char *description
 }
 
 int fl_request_tool_choice(fl_api_request *c, fl_api_error *f) {
-  const fl_json *v = fl_field(c->body, "tool_choice");
+  const fl_json *v = fl_json_field(c->body, "tool_choice");
   const char *s = v != NULL ? fl_json_as_str(v) : "auto";
   c->tools_off = s != NULL && strcmp(s, "none") == 0;
   if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;

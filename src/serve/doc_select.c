@@ -1,4 +1,4 @@
-/* doc_select.c - retrieval once per conversation, and when to change one's mind. */
+/* doc_select.c - retrieval once per conversation, and when the choice changes. */
 #include "serve/doc_select.h"
 
 #include <stdio.h>
@@ -45,13 +45,13 @@ static fl_affinity *place(fl_affinities *s) {
 }
 
 int fl_affinities_put(fl_affinities *s, const char *key, const fl_selection *docs,
-                      const char *print) {
+                      const char *digest) {
   fl_affinity *e = fl_affinities_find(s, key);
   if (e == NULL) e = place(s);
   if (e == NULL) return FL_ENOMEM;
   if (key != e->key) snprintf(e->key, sizeof e->key, "%s", key);
   if (docs != &e->docs) e->docs = *docs;
-  if (print != e->print) snprintf(e->print, sizeof e->print, "%s", print);
+  if (digest != e->digest) snprintf(e->digest, sizeof e->digest, "%s", digest);
   e->used = ++s->clock;
   return FL_OK;
 }

@@ -147,8 +147,8 @@ void fl_opening_hash(const fl_message *msgs, size_t n, char out[FL_HASH_TEXT]) {
 
 /* --- remembered answers --- */
 
-void fl_answers_scope(char out[FL_SCOPE_TEXT], const char *print, uint32_t owner) {
-  snprintf(out, FL_SCOPE_TEXT, "%s %lx", print, (unsigned long)owner);
+void fl_answers_scope(char out[FL_SCOPE_TEXT], const char *digest, uint32_t owner) {
+  snprintf(out, FL_SCOPE_TEXT, "%s %lx", digest, (unsigned long)owner);
 }
 
 int fl_answers_init(fl_answers *a, size_t max_entries, size_t max_tokens) {
