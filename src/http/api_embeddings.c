@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "http/json_fields.h"
+#include "http/api_request.h"
 #include "http/job_events.h"
 #include "base/json_writer.h"
 #include "http/route.h"

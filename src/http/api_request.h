@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/json.h"
-#include "http/json_fields.h"
+#include "http/api_error.h"
 #include "serve/engine.h"
 
 /* What a server gives to requests that name nothing themselves. */
@@ -38,6 +38,26 @@ typedef struct fl_api_request {
   bool tools_off;   /* tool_choice none: declared, but not shown to the model */
   fl_buf tool_text; /* declarations, one JSON object a line */
 } fl_api_request;
+
+/* Fields of a body, or of an object in it: type and range are checked, the error names the field.
+ * An absent field and an explicit null are the same and leave *out as it is. */
+/* NULL: absent or null. */
+const fl_json *fl_json_field(const fl_json *obj, const char *key);
+int fl_json_field_num(const fl_json *obj, const char *key, double min, double max, double *out,
+                      fl_api_error *f);
+int fl_json_field_size(const fl_json *obj, const char *key, uint64_t min, uint64_t max, size_t *out,
+                       fl_api_error *f);
+int fl_json_field_u64(const fl_json *obj, const char *key, uint64_t *out, bool *given,
+                      fl_api_error *f);
+int fl_json_field_bool(const fl_json *obj, const char *key, bool *out, fl_api_error *f);
+int fl_json_field_str(const fl_json *obj, const char *key, const char **out, fl_api_error *f);
+int fl_json_field_obj(const fl_json *obj, const char *key, const fl_json **out, fl_api_error *f);
+int fl_json_field_arr(const fl_json *obj, const char *key, const fl_json **out, fl_api_error *f);
+/* Refuses each named field that is given; empty arrays and objects pass. */
+int fl_json_field_refuse(const fl_json *obj, const char *const *names, size_t n, fl_api_error *f);
+/* Refuses every field that is not named. */
+int fl_json_field_only(const fl_json *obj, const char *where, const char *const *names, size_t n,
+                       fl_api_error *f);
 
 void fl_request_init(fl_api_request *c, fl_json *body, const fl_request_defaults *d);
 void fl_request_release(fl_api_request *c);

@@ -1,10 +1,10 @@
-/* api_responses.c - OpenAI's responses: the request, and the output as items. The stream's events
- * are in api_responses_stream.c. */
-#include "http/api_responses.h"
-
+/* api_responses.c - OpenAI's responses. */
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "http/response.h"
+
+enum { NONE, REASONING, CONTENT }; /* fl_response.open_item */
 
 /* --- the request --- */
 
@@ -120,8 +120,7 @@ static int parse(fl_api_request *c, fl_api_error *f) {
 
 /* --- items --- */
 
-void fl_responses_text_part(fl_response *t, const char *key, fl_part part, const char *s,
-                            size_t len) {
+static void put_part(fl_response *t, const char *key, fl_part part, const char *s, size_t len) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, key, '{');
   fl_jsonw_str(b, "type", part == FL_PART_CONTENT ? "output_text" : "reasoning_text");
@@ -133,8 +132,8 @@ void fl_responses_text_part(fl_response *t, const char *key, fl_part part, const
   fl_jsonw_close(b, '}');
 }
 
-void fl_responses_item(fl_response *t, const char *key, fl_part part, size_t index, const char *s,
-                       size_t len, bool done) {
+static void put_item(fl_response *t, const char *key, fl_part part, size_t index, const char *s,
+                     size_t len, bool done) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, key, '{');
   if (part == FL_PART_CONTENT) {
@@ -149,12 +148,12 @@ void fl_responses_item(fl_response *t, const char *key, fl_part part, size_t ind
   }
   fl_jsonw_str(b, "status", done ? "completed" : "in_progress");
   fl_jsonw_open(b, "content", '[');
-  if (done) fl_responses_text_part(t, NULL, part, s, len);
+  if (done) put_part(t, NULL, part, s, len);
   fl_jsonw_close(b, ']');
   fl_jsonw_close(b, '}');
 }
 
-void fl_responses_call(fl_response *t, const char *key, const fl_tool_use *u, bool done) {
+static void put_call(fl_response *t, const char *key, const fl_tool_use *u, bool done) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, key, '{');
   fl_buf_printf(b, "\"id\":\"fc_%s\"", u->id);
@@ -186,11 +185,11 @@ static void put_output(fl_response *t) {
   size_t i = 0;
   fl_jsonw_open(b, "output", '[');
   if (t->reasoning.len > 0)
-    fl_responses_item(t, NULL, FL_PART_REASONING, i++, t->reasoning.data, t->reasoning.len, true);
+    put_item(t, NULL, FL_PART_REASONING, i++, t->reasoning.data, t->reasoning.len, true);
   if (t->content.len > 0 || t->n_uses == 0)
-    fl_responses_item(t, NULL, FL_PART_CONTENT, i++, t->content.len > 0 ? t->content.data : "",
-                      t->content.len, true);
-  for (size_t j = 0; j < t->n_uses; j++) fl_responses_call(t, NULL, &t->use[j], true);
+    put_item(t, NULL, FL_PART_CONTENT, i++, t->content.len > 0 ? t->content.data : "",
+             t->content.len, true);
+  for (size_t j = 0; j < t->n_uses; j++) put_call(t, NULL, &t->use[j], true);
   fl_jsonw_close(b, ']');
 }
 
@@ -222,8 +221,7 @@ static void put_detail(fl_response *t, const fl_api_error *f, const char *status
   }
 }
 
-void fl_responses_object(fl_response *t, const char *key, const char *status,
-                         const fl_api_error *f) {
+static void put_object(fl_response *t, const char *key, const char *status, const fl_api_error *f) {
   fl_buf *b = &t->out;
   const bool ended = strcmp(status, "in_progress") != 0;
   fl_jsonw_open(b, key, '{');
@@ -253,19 +251,144 @@ void fl_responses_object(fl_response *t, const char *key, const char *status,
   fl_jsonw_close(b, '}');
 }
 
-const char *fl_responses_status(const fl_response *t) {
+static const char *status_of(const fl_response *t) {
   return t->told.end.finish == FL_FINISH_LENGTH ? "incomplete" : "completed";
 }
 
-static void whole(fl_response *t) { fl_responses_object(t, NULL, fl_responses_status(t), NULL); }
+/* --- the stream: every event has its number; items follow one another, each opened, filled and
+ * closed --- */
 
-const fl_protocol fl_protocol_responses = { "responses",
-                                            FL_API_OPENAI,
-                                            parse,
-                                            fl_responses_begin,
-                                            fl_responses_text,
-                                            fl_responses_on_call,
-                                            fl_responses_end,
-                                            fl_responses_broken,
-                                            fl_responses_ping,
-                                            whole };
+static void open_event(fl_response *t, const char *type) {
+  fl_sse_begin(t, type);
+  fl_jsonw_open(&t->out, NULL, '{');
+  fl_jsonw_str(&t->out, "type", type);
+  fl_jsonw_u64(&t->out, "sequence_number", t->sequence++);
+}
+
+static void close_event(fl_response *t) {
+  fl_jsonw_close(&t->out, '}');
+  fl_sse_end(t);
+}
+
+static void begin(fl_response *t) {
+  open_event(t, "response.created");
+  put_object(t, "response", "in_progress", NULL);
+  close_event(t);
+  open_event(t, "response.in_progress");
+  put_object(t, "response", "in_progress", NULL);
+  close_event(t);
+}
+
+static void put_place(fl_response *t, fl_part part) {
+  fl_buf *b = &t->out;
+  fl_jsonw_open(b, "item_id", '"');
+  fl_buf_printf(b, "%s_%s_%zu\"", part == FL_PART_CONTENT ? "msg" : "rs", t->id, t->n_items);
+  fl_jsonw_u64(b, "output_index", t->n_items);
+  fl_jsonw_u64(b, "content_index", 0);
+}
+
+static void part_event(fl_response *t, const char *type, fl_part part, const char *s, size_t len) {
+  open_event(t, type);
+  put_place(t, part);
+  put_part(t, "part", part, s, len);
+  close_event(t);
+}
+
+static void item_event(fl_response *t, const char *type, fl_part part, const char *s, size_t len,
+                       bool done) {
+  open_event(t, type);
+  fl_jsonw_u64(&t->out, "output_index", t->n_items);
+  put_item(t, "item", part, t->n_items, s, len, done);
+  close_event(t);
+}
+
+static void text_event(fl_response *t, const char *type, fl_part part, const char *key,
+                       const char *s, size_t len) {
+  open_event(t, type);
+  put_place(t, part);
+  fl_jsonw_strn(&t->out, key, s, len);
+  if (part == FL_PART_CONTENT) {
+    fl_jsonw_open(&t->out, "logprobs", '[');
+    fl_jsonw_close(&t->out, ']');
+  }
+  close_event(t);
+}
+
+static void close_open(fl_response *t) {
+  if (t->open_item == NONE) return;
+  const fl_part part = t->open_item == CONTENT ? FL_PART_CONTENT : FL_PART_REASONING;
+  const fl_buf *all = part == FL_PART_CONTENT ? &t->content : &t->reasoning;
+  const char *s = all->len > 0 ? all->data + t->item_from : "";
+  const size_t len = all->len - t->item_from;
+  text_event(t,
+             part == FL_PART_CONTENT ? "response.output_text.done" : "response.reasoning_text.done",
+             part, "text", s, len);
+  part_event(t, "response.content_part.done", part, s, len);
+  item_event(t, "response.output_item.done", part, s, len, true);
+  t->n_items++;
+  t->open_item = NONE;
+}
+
+static void text(fl_response *t, fl_part part, const char *s, size_t len) {
+  const int want = part == FL_PART_CONTENT ? CONTENT : REASONING;
+  if (t->open_item != want) {
+    close_open(t);
+    /* The text of this piece is in the whole already. */
+    t->item_from = (part == FL_PART_CONTENT ? t->content.len : t->reasoning.len) - len;
+    item_event(t, "response.output_item.added", part, "", 0, false);
+    part_event(t, "response.content_part.added", part, "", 0);
+    t->open_item = want;
+  }
+  text_event(
+      t, part == FL_PART_CONTENT ? "response.output_text.delta" : "response.reasoning_text.delta",
+      part, "delta", s, len);
+}
+
+static void call(fl_response *t, const fl_tool_use *u) {
+  fl_buf *b = &t->out;
+  close_open(t);
+  for (int done = 0; done < 2; done++) {
+    open_event(t, done ? "response.output_item.done" : "response.output_item.added");
+    fl_jsonw_u64(b, "output_index", t->n_items);
+    put_call(t, "item", u, done);
+    close_event(t);
+    for (int last = 0; !done && last < 2; last++) {
+      open_event(t, last ? "response.function_call_arguments.done"
+                         : "response.function_call_arguments.delta");
+      fl_jsonw_open(b, "item_id", '"');
+      fl_buf_printf(b, "fc_%s\"", u->id);
+      fl_jsonw_u64(b, "output_index", t->n_items);
+      if (last) fl_jsonw_str(b, "name", u->name);
+      fl_jsonw_str(b, last ? "arguments" : "delta", u->args);
+      close_event(t);
+    }
+  }
+  t->n_items++;
+}
+
+static void end(fl_response *t) {
+  if (t->n_items == 0 && t->open_item == NONE) text(t, FL_PART_CONTENT, "", 0);
+  close_open(t);
+  const char *status = status_of(t);
+  open_event(t, strcmp(status, "completed") == 0 ? "response.completed" : "response.incomplete");
+  put_object(t, "response", status, NULL);
+  close_event(t);
+}
+
+static void broken(fl_response *t, const fl_api_error *f) {
+  open_event(t, "error");
+  fl_jsonw_str(&t->out, "code", f->code != NULL ? f->code : "server_error");
+  fl_jsonw_str(&t->out, "message", f->message);
+  fl_jsonw_null(&t->out, "param");
+  close_event(t);
+  open_event(t, "response.failed");
+  put_object(t, "response", "failed", f);
+  close_event(t);
+}
+
+static void ping(fl_response *t) { fl_buf_puts(&t->out, FL_SSE_WAITING); }
+
+static void whole(fl_response *t) { put_object(t, NULL, status_of(t), NULL); }
+
+const fl_protocol fl_protocol_responses = { "responses", FL_API_OPENAI, parse,  begin, text,
+                                            call,        end,           broken, ping,  whole };

@@ -19,7 +19,7 @@ typedef struct fl_affinity {
 } fl_affinity;
 
 typedef struct fl_affinities {
-  fl_affinity **entry;
+  fl_affinity *entry;
   size_t n, cap; /* the longest unused goes when all cap places are taken */
   uint64_t clock;
 } fl_affinities;
@@ -27,9 +27,9 @@ typedef struct fl_affinities {
 int fl_affinities_init(fl_affinities *s, size_t cap);
 void fl_affinities_release(fl_affinities *s);
 fl_affinity *fl_affinities_find(fl_affinities *s, const char *key);
-/* Sets the choice of a conversation. FL_ENOMEM: it is not remembered. */
-int fl_affinities_put(fl_affinities *s, const char *key, const fl_selection *docs,
-                      const char *digest);
+/* Sets the choice of a conversation. */
+void fl_affinities_put(fl_affinities *s, const char *key, const fl_selection *docs,
+                       const char *digest);
 
 typedef struct fl_doc_select_options {
   fl_rag_options rag;

@@ -34,7 +34,7 @@ static int take_prefix(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   j->prefix = x;
   fl_engine_need_over(e, j); /* somebody else may have composed it */
   if (j->req.rag == FL_RAG_AUTO && e->fleet != NULL)
-    (void)fl_affinities_put(&e->affinities, j->key, &j->docs, x->digest);
+    fl_affinities_put(&e->affinities, j->key, &j->docs, x->digest);
   return FL_OK;
 }
 
@@ -71,7 +71,7 @@ static int select_docs(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   } else {
     rc = trim_selection(e, j, err);
     /* For requests of this conversation that overtake it while it waits for the disk. */
-    if (rc == FL_OK) (void)fl_affinities_put(&e->affinities, j->key, &j->docs, "");
+    if (rc == FL_OK) fl_affinities_put(&e->affinities, j->key, &j->docs, "");
   }
   j->selected = rc == FL_OK;
   return rc;

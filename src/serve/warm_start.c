@@ -9,7 +9,7 @@ static void recall_documents(fl_engine *e, const fl_spill_file *f) {
   fl_selection s = { .n = f->n_docs };
   if (f->n_docs == 0 || e->fleet == NULL) return;
   memcpy(s.doc, f->doc, f->n_docs * sizeof *s.doc);
-  (void)fl_affinities_put(&e->affinities, f->key, &s, f->print); /* the key is the owner's own */
+  fl_affinities_put(&e->affinities, f->key, &s, f->print); /* the key is the owner's own */
 }
 
 /* The text that the client saw of ids[0..n), as it was delivered. */
