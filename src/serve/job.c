@@ -30,6 +30,8 @@ void fl_job_unref(fl_job *j) {
 
 /* --- what is asked --- */
 
+_Static_assert((int)FL_REQUEST_DOCS <= (int)FL_PREFIX_DOCS, "a selection holds all that are named");
+
 static int check_bias(const fl_chat_request *r, size_t n_vocab, fl_err *err) {
   for (size_t i = 0; i < r->sampling.n_bias; i++) {
     const int32_t token = r->sampling.bias[i].token;
