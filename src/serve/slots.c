@@ -289,7 +289,7 @@ int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err
 bool fl_slots_ready(fl_slots *s, fl_slot *slot, const int32_t *ids) {
   if (slot->state != FL_SLOT_READING) return true;
   if (!fl_spill_read_done(s->spill, slot->reading)) {
-    if (!fl_spill_stands(s->spill)) return false;
+    if (!fl_spill_stalled(s->spill)) return false;
     give_reading_up(s, slot);
   } else if (fl_spill_read_end(s->spill, slot->reading) == FL_OK) {
     fl_ids_append(&slot->ids, ids, slot->coming);

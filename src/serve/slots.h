@@ -49,7 +49,7 @@ typedef struct fl_slot {
   char key[FL_HASH_TEXT];    /* the conversation that used it last */
   uint32_t owner;            /* whose it is: others never see its rows */
   size_t promised;           /* BUSY, READING: rows in all that its job may need */
-  fl_spill_reading *reading; /* READING */
+  fl_spill_job *reading; /* READING */
   size_t coming;             /* READING: rows that it brings */
   uint64_t used;
 } fl_slot;
