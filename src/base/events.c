@@ -13,7 +13,6 @@
 
 #include "base/events_file.h"
 #include "base/fs.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/worker.h"
@@ -156,43 +155,9 @@ uint64_t fl_events_lost(const fl_events *log) {
 void fl_event_begin(fl_event *e, const char *kind) {
   long long ms = llround(fl_wall_s() * 1000);
   *e = (fl_event){ 0 };
-  fl_buf_printf(&e->text, "{\"t\":%lld.%03lld,\"ev\":", ms / 1000, ms % 1000);
-  fl_json_escape(&e->text, kind, strlen(kind));
-}
-
-static void put_key(fl_event *e, const char *key) {
-  fl_buf_putc(&e->text, ',');
-  fl_json_escape(&e->text, key, strlen(key));
-  fl_buf_putc(&e->text, ':');
-}
-
-void fl_event_strn(fl_event *e, const char *key, const char *value, size_t len) {
-  put_key(e, key);
-  fl_json_escape(&e->text, value, len);
-}
-
-void fl_event_str(fl_event *e, const char *key, const char *value) {
-  fl_event_strn(e, key, value, strlen(value));
-}
-
-void fl_event_int(fl_event *e, const char *key, int64_t value) {
-  put_key(e, key);
-  fl_buf_printf(&e->text, "%lld", (long long)value);
-}
-
-void fl_event_num(fl_event *e, const char *key, double value) {
-  put_key(e, key);
-  fl_json_number_text(&e->text, value);
-}
-
-void fl_event_bool(fl_event *e, const char *key, bool value) {
-  put_key(e, key);
-  fl_buf_puts(&e->text, value ? "true" : "false");
-}
-
-void fl_event_raw(fl_event *e, const char *key, const char *json) {
-  put_key(e, key);
-  fl_buf_puts(&e->text, json);
+  fl_jsonw_open(&e->text, NULL, '{');
+  fl_buf_printf(&e->text, "\"t\":%lld.%03lld", ms / 1000, ms % 1000);
+  fl_jsonw_str(&e->text, "ev", kind);
 }
 
 void fl_events_append(fl_events *log, const char *lines, size_t len) {

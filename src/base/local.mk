@@ -10,6 +10,7 @@ src_libflbase_a_SOURCES = \
 	src/base/spillable.c src/base/spillable.h \
 	src/base/hash.c src/base/hash.h \
 	src/base/json.c src/base/json.h src/base/json_check.c src/base/json_check.h \
+	src/base/json_writer.c src/base/json_writer.h \
 	src/base/log.c src/base/log.h \
 	src/base/mem.c src/base/mem.h \
 	src/base/rng.c src/base/rng.h \
