@@ -74,7 +74,8 @@ static void list_name(fl_spill *s, const char *name) {
   if (number >= s->next_name) s->next_name = number + 1;
   char *path = fl_fs_join(s->disk->dir, name);
   fl_spill_file *f = fl_calloc(1, sizeof *f);
-  int rc = path != NULL && f != NULL ? fl_spill_read_head(&s->disk->shape, path, f, &why) : FL_ENOMEM;
+  int rc =
+      path != NULL && f != NULL ? fl_spill_read_head(&s->disk->shape, path, f, &why) : FL_ENOMEM;
   if (rc == FL_OK && (f->name = fl_strdup(name)) == NULL) rc = FL_ENOMEM;
   if (rc == FL_OK) list_file(s, f);
   else fl_spill_file_free(f);

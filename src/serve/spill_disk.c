@@ -61,8 +61,8 @@ static void run_job(fl_task *t) {
     return;
   }
   char *path = fl_fs_join(d->dir, j->f->name);
-  j->rc = path != NULL ? fl_spill_read_rows(&d->shape, path, j->f, &rows, j->n, &j->why)
-                       : FL_ENOMEM;
+  j->rc =
+      path != NULL ? fl_spill_read_rows(&d->shape, path, j->f, &rows, j->n, &j->why) : FL_ENOMEM;
   fl_free(path);
 }
 
@@ -102,9 +102,7 @@ int fl_spill_disk_start(fl_spill_disk **out, const char *dir, const fl_spill_sha
                         fl_err *err) {
   fl_spill_disk *d = fl_calloc(1, sizeof *d);
   if (d == NULL) return fl_fail(err, FL_ENOMEM, "%s: not enough memory", dir);
-  const fl_worker_options o = {
-    .patience_s = FL_DISK_PATIENCE_S, .release = disk_free, .ctx = d
-  };
+  const fl_worker_options o = { .patience_s = FL_DISK_PATIENCE_S, .release = disk_free, .ctx = d };
   d->removal = (fl_task){ .run = remove_one, .ctx = d, .rank = REMOVES };
   d->dir = fl_strdup(dir);
   int rc = d->dir != NULL && copy_shape(d, shape)
@@ -116,10 +114,8 @@ int fl_spill_disk_start(fl_spill_disk **out, const char *dir, const fl_spill_sha
 }
 
 void fl_spill_disk_submit(fl_spill_disk *d, fl_spill_job *j) {
-  j->task = (fl_task){ .run = run_job,
-                       .done = tell_ready,
-                       .ctx = d,
-                       .rank = j->writes ? WRITES : READS };
+  j->task =
+      (fl_task){ .run = run_job, .done = tell_ready, .ctx = d, .rank = j->writes ? WRITES : READS };
   fl_worker_lock(d->worker);
   fl_worker_submit(d->worker, &j->task, 0);
   fl_worker_unlock(d->worker);

@@ -21,8 +21,8 @@ struct fl_spill_job {
   fl_seq *seq;        /* owned by a job that writes; NULL: taken away. Changed under the lock, by
                          the engine's thread alone */
   bool writes;
-  size_t n;  /* rows to read */
-  int rc;    /* the result once it is done */
+  size_t n; /* rows to read */
+  int rc;   /* the result once it is done */
   fl_err why;
 };
 

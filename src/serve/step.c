@@ -235,7 +235,7 @@ static void drop_unreserved(fl_engine *e) {
     size_t rows = fl_seq_rows(j->slot->seq);
     size_t want = in_prompt(j) ? j->prompt.len - j->done : e->opt.speculate ? 1 + FL_DRAFT_MAX : 1;
     if (want > FL_STEP_ROWS) want = FL_STEP_ROWS;
-    if (rows + want > j->slot->promised) want = j->slot->promised - rows;
+    if (rows + want > j->slot->reserved_rows) want = j->slot->reserved_rows - rows;
     if (fl_seq_reserve(j->slot->seq, rows + want, &err) != FL_OK)
       fl_job_finish(e, j, FL_FINISH_ERROR, NULL, FL_ENOMEM, err.text);
   }
