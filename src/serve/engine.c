@@ -93,7 +93,7 @@ static void follow(fl_engine *e) {
   fl_manifest_read *m = &r.manifest;
   if (e->reader == NULL) return;
   fl_fleet_reader_take(e->reader, &r);
-  if (r.plan != NULL) fl_engine_fetched(e, &r);
+  if (r.plan != NULL) fl_engine_fetched(e);
   if (!m->any) return;
   pthread_mutex_lock(&e->fleet_mu);
   int rc = m->rc;
@@ -476,7 +476,7 @@ int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out,
     rc = fl_fleet_retrieve_by(e->fleet, v, &e->opt.rag, &h, err);
     if (rc == FL_OK) fl_hits_print(out, e->fleet, query, len, &e->opt.rag, &h);
     pthread_mutex_unlock(&e->fleet_mu);
-    if (rc == FL_EBUSY) fl_fleet_reader_read_manifest(e->reader);
+    if (rc == FL_EBUSY) fl_fleet_reader_poll_manifest(e->reader);
   }
   fl_hits_release(&h);
   fl_free(v);

@@ -40,8 +40,6 @@ typedef struct fl_load { /* what is fetched for a job */
   fl_fetch_plan *plan;   /* the reader's until it has ended; NULL: none */
   fl_job *job;           /* NULL: it has gone */
   bool ended;
-  int rc;
-  fl_err err;
 } fl_load;
 
 typedef struct fl_index_wait { /* readings of the manifest for its index, which was missed */
@@ -115,8 +113,8 @@ void fl_engine_index_read(fl_engine *e, int rc, const fl_err *err);
 bool fl_engine_room_to_come(const fl_engine *e, const fl_job *j);
 /* The job goes. */
 void fl_engine_need_over(fl_engine *e, const fl_job *j);
-void fl_engine_fetched(fl_engine *e, const fl_fleet_read *r); /* the reader has ended it */
-void fl_engine_load_release(fl_engine *e);                    /* once the reader has been stopped */
+void fl_engine_fetched(fl_engine *e);      /* the reader has ended the plan */
+void fl_engine_load_release(fl_engine *e); /* once the reader has been stopped */
 
 /* warm_start.c */
 /* Fills in what the spilled files tell of earlier conversations. */

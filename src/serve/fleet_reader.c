@@ -9,17 +9,16 @@
 #include "retrieval/retrieval.h"
 #include "serve/engine.h"
 
-enum { FETCHES, READS, POLLS }; /* ranks */
-
 struct fl_fleet_reader {
   fl_fleet_reader_options o;
   char *dir, *path; /* of the fleet, of its manifest */
   fl_worker *worker;
-  fl_task fetch, read, poll;
+  fl_task fetch, poll_manifest;
   struct stat seen; /* the thread's: of the manifest at the last poll; size -1: to be read again */
 
   /* Under the worker's lock. */
   fl_fetch_plan *plan; /* to be fetched; the thread's while it is */
+  bool asked;          /* for the manifest, changed or not */
   fl_fleet_read out;   /* not taken yet */
 };
 
@@ -28,19 +27,15 @@ static void manifest_read_release(fl_manifest_read *m) {
   fl_index_free(m->index);
 }
 
-static void reader_free(fl_fleet_reader *r) {
+static void release(void *ctx) {
+  fl_fleet_reader *r = ctx;
+  if (r->o.release != NULL) r->o.release(r->o.ctx);
   manifest_read_release(&r->out.manifest);
   fl_fetch_plan_free(r->out.plan);
   fl_fetch_plan_free(r->plan);
   fl_free(r->dir);
   fl_free(r->path);
   fl_free(r);
-}
-
-static void release(void *ctx) {
-  fl_fleet_reader *r = ctx;
-  if (r->o.release != NULL) r->o.release(r->o.ctx);
-  reader_free(r);
 }
 
 /* --- on the thread --- */
@@ -67,47 +62,39 @@ static void read_manifest(fl_fleet_reader *r, fl_manifest_read *m) {
   else m->index_rc = fl_manifest_read_index(&m->index, &m->now, r->dir, r->o.dim, &m->index_err);
 }
 
-/* A manifest that nobody has taken yet is out of date. Under the lock. */
-static void publish_manifest(fl_fleet_reader *r, const fl_manifest_read *m) {
+/* Under the lock. A manifest that nobody has taken yet is out of date. */
+static void publish(fl_fleet_reader *r, const fl_manifest_read *m) {
   if (!m->any) return;
   manifest_read_release(&r->out.manifest);
   r->out.manifest = *m;
 }
 
-/* Where a file has gone, the reason is published with the manifest that may explain it. */
+/* Where a file has gone, the plan comes back together with the manifest that may explain it. */
 static void run_fetch(fl_task *t) {
   fl_fleet_reader *r = t->ctx;
   fl_manifest_read m = { 0 };
-  fl_err err = { 0 };
   before_disk(r);
-  const int rc = fl_fetch_plan_read(r->plan, &err);
-  if (rc == FL_ENOENT) read_manifest(r, &m);
+  fl_fetch_plan_read(r->plan);
+  if (r->plan->rc == FL_ENOENT) read_manifest(r, &m);
   fl_worker_lock(r->worker);
-  publish_manifest(r, &m);
+  publish(r, &m);
   r->out.plan = r->plan;
-  r->out.plan_rc = rc;
-  r->out.plan_err = err;
   r->plan = NULL;
   fl_worker_unlock(r->worker);
 }
 
-static void run_read(fl_task *t) {
+static void run_poll_manifest(fl_task *t) {
   fl_fleet_reader *r = t->ctx;
   fl_manifest_read m = { 0 };
-  before_disk(r);
-  read_manifest(r, &m);
   fl_worker_lock(r->worker);
-  publish_manifest(r, &m);
+  const bool asked = r->asked;
+  r->asked = false;
   fl_worker_unlock(r->worker);
-}
-
-static void run_poll(fl_task *t) {
-  fl_fleet_reader *r = t->ctx;
-  fl_manifest_read m = { 0 };
-  if (!is_seen(r)) read_manifest(r, &m);
+  if (asked) before_disk(r);
+  if (asked || !is_seen(r)) read_manifest(r, &m);
   fl_worker_lock(r->worker);
-  publish_manifest(r, &m);
-  fl_worker_submit(r->worker, t, fl_now_s() + r->o.every_s);
+  publish(r, &m);
+  if (r->o.every_s > 0) fl_worker_submit(r->worker, t, fl_now_s() + r->o.every_s);
   fl_worker_unlock(r->worker);
 }
 
@@ -118,16 +105,6 @@ static void tell_ready(fl_task *t) {
 
 /* --- on others --- */
 
-static void submit(fl_fleet_reader *r, fl_task *t, double due_s) {
-  fl_worker_lock(r->worker);
-  fl_worker_submit(r->worker, t, due_s);
-  fl_worker_unlock(r->worker);
-}
-
-static fl_task task(fl_fleet_reader *r, void (*run)(fl_task *t), int rank) {
-  return (fl_task){ .run = run, .done = tell_ready, .ctx = r, .rank = rank };
-}
-
 int fl_fleet_reader_start(fl_fleet_reader **out, const fl_fleet_reader_options *o, fl_err *err) {
   fl_fleet_reader *r = fl_calloc(1, sizeof *r);
   if (r == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for the server");
@@ -136,17 +113,19 @@ int fl_fleet_reader_start(fl_fleet_reader **out, const fl_fleet_reader_options *
   r->dir = fl_strdup(o->dir);
   r->path = fl_fs_join(o->dir, FL_MANIFEST_FILE);
   r->seen.st_size = -1;
-  r->fetch = task(r, run_fetch, FETCHES);
-  r->read = task(r, run_read, READS);
-  r->poll = task(r, run_poll, POLLS);
+  r->fetch = (fl_task){ .run = run_fetch, .done = tell_ready, .ctx = r };
+  r->poll_manifest = (fl_task){ .run = run_poll_manifest, .done = tell_ready, .ctx = r, .rank = 1 };
   const int rc = r->dir != NULL && r->path != NULL
                      ? fl_worker_start(&r->worker, &w, err)
                      : fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   if (rc != FL_OK) {
-    reader_free(r);
+    r->o.release = NULL; /* its ctx is the caller's, still */
+    release(r);
     return rc;
   }
-  if (o->every_s > 0) submit(r, &r->poll, fl_now_s() + o->every_s);
+  fl_worker_lock(r->worker);
+  if (o->every_s > 0) fl_worker_submit(r->worker, &r->poll_manifest, fl_now_s() + o->every_s);
+  fl_worker_unlock(r->worker);
   *out = r;
   return FL_OK;
 }
@@ -158,7 +137,12 @@ void fl_fleet_reader_fetch(fl_fleet_reader *r, fl_fetch_plan *plan) {
   fl_worker_unlock(r->worker);
 }
 
-void fl_fleet_reader_read_manifest(fl_fleet_reader *r) { submit(r, &r->read, 0); }
+void fl_fleet_reader_poll_manifest(fl_fleet_reader *r) {
+  fl_worker_lock(r->worker);
+  r->asked = true;
+  fl_worker_submit(r->worker, &r->poll_manifest, 0);
+  fl_worker_unlock(r->worker);
+}
 
 bool fl_fleet_reader_stalled(fl_fleet_reader *r) { return fl_worker_stalled(r->worker); }
 

@@ -1,10 +1,10 @@
 /* fleet_reader.h - the worker that reads a fleet's folder, so that a disk which is slow, or hangs,
  * holds up only those who need what is on it.
  *
- * It has three tasks: it fetches what a conversation needs, one fetch plan at a time; it reads the
- * manifest and its index for somebody who misses the index; and from time to time it polls the
- * manifest, as a trainer may have committed. When a file that it fetches is gone it reads the
- * manifest at once, for the same reason.
+ * It has two tasks. It fetches what a conversation needs, one fetch plan at a time. And it reads
+ * the manifest and its index: when somebody misses the index, and from time to time, if the
+ * manifest has changed, as a trainer may have committed. When a file that it fetches is gone it
+ * reads the manifest at once, for the same reason.
  *
  * It knows neither the fleet nor the engine: a worker that hangs when it is stopped is left behind
  * (worker.h).
@@ -19,7 +19,7 @@ typedef struct fl_fleet_reader fl_fleet_reader;
 typedef struct fl_fleet_reader_options {
   const char *dir;            /* the fleet's */
   size_t dim;                 /* the width of its model */
-  double every_s;             /* between polls; 0: none */
+  double every_s;             /* between polls of the manifest; 0: none */
   void (*ready)(void *ctx);   /* there may be something to take; on the thread, under a lock: must
                                  not call the reader */
   void (*release)(void *ctx); /* ctx is not used any more */
@@ -37,7 +37,7 @@ int fl_fleet_reader_start(fl_fleet_reader **out, const fl_fleet_reader_options *
 void fl_fleet_reader_fetch(fl_fleet_reader *r, fl_fetch_plan *plan);
 
 /* Reads the manifest and its index soon, whether they have changed or not. Any thread. */
-void fl_fleet_reader_read_manifest(fl_fleet_reader *r);
+void fl_fleet_reader_poll_manifest(fl_fleet_reader *r);
 
 /* What somebody waits for has taken long, and may never come. */
 bool fl_fleet_reader_stalled(fl_fleet_reader *r);
@@ -55,8 +55,6 @@ typedef struct fl_manifest_read {
 typedef struct fl_fleet_read {
   fl_manifest_read manifest;
   fl_fetch_plan *plan; /* the taker's again; NULL: none has ended */
-  int plan_rc;
-  fl_err plan_err;
 } fl_fleet_read;
 
 /* What has been read since the last call. Does not wait. */

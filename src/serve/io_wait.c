@@ -16,7 +16,7 @@ enum { LOADS = 8 }; /* of one job: each shows that a trainer has committed meanw
 
 static void drop(fl_engine *e) {
   fl_load *l = &e->load;
-  if (l->plan != NULL && l->rc == FL_OK) fl_fetch_plan_keep(l->plan, e->fleet);
+  if (l->plan != NULL && l->plan->rc == FL_OK) fl_fetch_plan_keep(l->plan, e->fleet);
   fl_fetch_plan_free(l->plan);
   *l = (fl_load){ 0 };
   e->slots.loading_bytes = 0;
@@ -28,10 +28,8 @@ void fl_engine_need_over(fl_engine *e, const fl_job *j) {
   if (e->load.ended) drop(e);
 }
 
-void fl_engine_fetched(fl_engine *e, const fl_fleet_read *r) {
+void fl_engine_fetched(fl_engine *e) {
   e->load.ended = true;
-  e->load.rc = r->plan_rc;
-  e->load.err = r->plan_err;
   if (e->load.job == NULL) drop(e);
 }
 
@@ -87,15 +85,12 @@ int fl_engine_need(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   fl_load *l = &e->load;
   const bool own = l->plan != NULL && l->job == j;
   *waits = l->plan != NULL && !(own && l->ended);
-  if (*waits || (own && l->rc == FL_OK)) return FL_OK;
-  if (own && !(l->rc == FL_ENOENT && l->plan->generation != fl_fleet_generation(e->fleet))) {
-    const int rc = l->rc;
-    if (err != NULL) *err = l->err;
-    drop(e);
-    return rc;
-  }
-  if (own) drop(e); /* of a generation that has gone */
-  return begin(e, j, waits, err);
+  const int rc = own ? l->plan->rc : FL_OK;
+  if (*waits || (own && rc == FL_OK)) return FL_OK;
+  const bool outdated = rc == FL_ENOENT && l->plan->generation != fl_fleet_generation(e->fleet);
+  if (own && !outdated && err != NULL) *err = l->plan->err;
+  if (own) drop(e);
+  return own && !outdated ? rc : begin(e, j, waits, err);
 }
 
 int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err) {
@@ -120,7 +115,7 @@ int fl_engine_need_index(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   if (*waits && j->index_read == 0) {
     if (k->asked == k->done) {
       k->asked++;
-      fl_fleet_reader_read_manifest(e->reader);
+      fl_fleet_reader_poll_manifest(e->reader);
     }
     j->index_read = k->asked;
   }
