@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "answer/reload.h"
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"

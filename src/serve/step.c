@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
 
