@@ -409,12 +409,7 @@ int fl_engine_submit(fl_engine *e, const fl_job_request *r, const fl_job_sink *s
 }
 
 static int embed_ids(const fl_engine *e, const char *text, size_t len, fl_ids *ids, fl_err *err) {
-  fl_buf b = { 0 };
-  fl_buf_append(&b, text, len);
-  fl_buf_puts(&b, FL_EMBED_SUFFIX);
-  int rc = b.oom ? fl_fail(err, FL_ENOMEM, "not enough memory to embed a text")
-                 : fl_tokenize(fl_model_tokenizer(e->model), ids, b.data, b.len, FL_TOK_BOS, err);
-  fl_buf_release(&b);
+  int rc = fl_embed_ids(ids, e->model, text, len, err);
   if (rc == FL_OK && ids->len > e->opt.ctx)
     rc =
         fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
