@@ -150,7 +150,7 @@ static bool do_set(fl_trainer *t, fl_control_client *c, const fl_json *o) {
   if (strcmp(key, "rounds") == 0 && count) {
     t->last_round = (uint64_t)v;
     rc = FL_OK;
-  } else if (strcmp(key, "lr") == 0 || strcmp(key, "budget") == 0) {
+  } else if (fl_train_options_is_live(key)) {
     rc = fl_train_options_set(&f->opts, key, v, &err);
     f->m.opts = f->opts;
   } else {
