@@ -87,9 +87,7 @@ static int add_pieces(fl_fleet *f, fl_index *x, size_t doc, const fl_doc_text *t
     for (size_t k = 0; k < held; k++) {
       size_t first, end;
       fl_chunk_span(t->n_tokens, chunk, i + k, &first, &end);
-      size_t at = first > 0 ? t->token_end[first - 1] : 0;
-      text[k] = t->text + at;
-      len[k] = t->token_end[end - 1] - at;
+      text[k] = fl_doc_text_span(t, first, end, &len[k]);
     }
     rc = fl_embed(f, text, len, held, v, err);
     for (size_t k = 0; rc == FL_OK && k < held; k++)
