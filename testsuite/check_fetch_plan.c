@@ -45,7 +45,8 @@ START_TEST(what_is_read_is_kept) {
   ck_assert_int_eq(fl_fetch_plan_compose(p, &s.f, seq, 3, &err), FL_EBUSY);
   ck_assert_ptr_nonnull(strstr(err.text, "d3.md"));
   s.f.m.n = 0;
-  ck_assert_msg(fl_fetch_plan_read(p, &err) == FL_OK, "%s", err.text);
+  fl_fetch_plan_read(p);
+  ck_assert_msg(p->rc == FL_OK, "%s", p->err.text);
   s.f.m.n = DOCS;
   for (size_t i = 0; i < 2; i++) {
     is_document(&s, &p->doc[i].cart, docs[i]);
@@ -68,12 +69,12 @@ END_TEST
 /* A text that is gone or has changed costs the drafts alone; a cartridge that is gone is told. */
 START_TEST(what_is_missing) {
   static const size_t docs[] = { 0, 2, DOCS - 1 };
-  fl_err err = { 0 };
   char another[] = "xxh3:0000000000000000";
   unlink(s.name[0]);
   s.doc[2].hash = another;
   fl_fetch_plan *p = plan_of(docs, 2, 1000);
-  ck_assert_msg(fl_fetch_plan_read(p, &err) == FL_OK, "%s", err.text);
+  fl_fetch_plan_read(p);
+  ck_assert_msg(p->rc == FL_OK, "%s", p->err.text);
   for (size_t i = 0; i < 2; i++) {
     ck_assert(p->doc[i].read);
     ck_assert_uint_eq(p->doc[i].text.len, 0);
@@ -81,7 +82,8 @@ START_TEST(what_is_missing) {
   fl_fetch_plan_free(p);
   s.doc[2].hash = NULL;
   p = plan_of(docs, 3, 0);
-  ck_assert_int_eq(fl_fetch_plan_read(p, &err), FL_ENOENT);
+  fl_fetch_plan_read(p);
+  ck_assert_int_eq(p->rc, FL_ENOENT);
   fl_fetch_plan_free(p);
   fl_fetch_plan_free(NULL);
 }

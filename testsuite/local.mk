@@ -4,7 +4,8 @@ EXTRA_DIST += fixtures/embedded fixtures/real fixtures/tiny fixtures/models fixt
 AM_TESTS_ENVIRONMENT = FIXTURES='$(abs_srcdir)/fixtures'; export FIXTURES; \
 	FLOTILLA='$(abs_builddir)/flotilla'; export FLOTILLA; \
 	MAKE_MODEL='$(abs_builddir)/testsuite/make_model'; export MAKE_MODEL; \
-	SRCDIR='$(abs_srcdir)'; export SRCDIR;
+	SRCDIR='$(abs_srcdir)'; export SRCDIR; \
+	CK_DEFAULT_TIMEOUT="$${CK_DEFAULT_TIMEOUT:-60}"; export CK_DEFAULT_TIMEOUT;
 include $(srcdir)/testsuite/base.mk
 include $(srcdir)/testsuite/formats.mk
 include $(srcdir)/testsuite/text.mk

@@ -1,5 +1,5 @@
 /* progress.c - see progress.h. */
-#include "commands/progress.h"
+#include "cli/progress.h"
 
 #include <stdio.h>
 

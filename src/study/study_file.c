@@ -1,5 +1,5 @@
-/* study_files.c - see study_files.h. */
-#include "commands/study_files.h"
+/* study_file.c - see study_files.h. */
+#include "study/study_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -156,7 +156,7 @@ static fl_json *groups_json(const groups *g, const char *what) {
   return rows;
 }
 
-int study_show(fl_json **out, const char *path, size_t texts, fl_err *err) {
+int fl_study_show(fl_json **out, const char *path, size_t texts, fl_err *err) {
   show s = { .texts = texts, .rows = fl_json_array() };
   fl_json *o = fl_json_object();
   int rc = o && s.rows ? each_line(path, show_line, &s, err)
@@ -266,8 +266,8 @@ static int merge_line(void *ctx, line *l, fl_err *err) {
   return rc;
 }
 
-int study_merge(const char *const *paths, size_t n, const char *to, size_t *kept, size_t *dropped,
-                fl_err *err) {
+int fl_study_merge(const char *const *paths, size_t n, const char *to, size_t *kept,
+                   size_t *dropped, fl_err *err) {
   merge m = { 0 };
   int rc = to ? fl_fs_open_temp(&m.sink, to, err) : FL_OK;
   for (size_t i = 0; i < n && rc == FL_OK; i++) rc = each_line(paths[i], merge_line, &m, err);

@@ -1,5 +1,5 @@
 /* report.c - see report.h. */
-#include "commands/report.h"
+#include "cli/report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* output_guard.c - see output_guard.h. */
-#include "commands/output_guard.h"
+#include "cli/output_guard.h"
 
 #include <libgen.h>
 #include <stdbool.h>

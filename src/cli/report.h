@@ -1,7 +1,7 @@
 /* report.h - a result is built once, as a JSON object, and printed either as JSON or for people:
  * members as "name  value" lines, arrays of objects as tables. */
-#ifndef FL_COMMANDS_REPORT_H
-#define FL_COMMANDS_REPORT_H
+#ifndef FL_CLI_REPORT_H
+#define FL_CLI_REPORT_H
 
 #include <stdbool.h>
 #include <stdio.h>

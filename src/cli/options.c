@@ -1,5 +1,5 @@
 /* options.c - parsing by getopt_long, checks and listings from the option tables. */
-#include "commands/options.h"
+#include "cli/options.h"
 
 #include <getopt.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* output_guard.h - a result is never written over what it is made from. */
-#ifndef FL_COMMANDS_OUTPUT_GUARD_H
-#define FL_COMMANDS_OUTPUT_GUARD_H
+#ifndef FL_CLI_OUTPUT_GUARD_H
+#define FL_CLI_OUTPUT_GUARD_H
 
 #include "base/err.h"
 

@@ -1,4 +1,4 @@
-/* info_fleet.c - a fleet folder: its manifest, and every file that the manifest names read and
+/* fleet.c - a fleet folder: its manifest, and every file that the manifest names read and
  * checked. */
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "cartridge/cartridge_io.h"
 #include "fleet/fleet_dir.h"
-#include "commands/info.h"
+#include "info/info.h"
 #include "fleet/train_options.h"
 
 /* "ok", "missing", or the reason why a file can't be used. */
@@ -30,7 +30,7 @@ static bool check_cartridge(fl_json *row, const char *path) {
 static bool check_moments(fl_json *row, const char *path) {
   fl_err why = { 0 };
   fl_json *scratch = fl_json_object();
-  int rc = info_fza(scratch, path, false, &why);
+  int rc = fl_info_fza(scratch, path, false, &why);
   fl_json_free(scratch);
   fl_json_set_str(row, "moments", verdict(rc, &why));
   return rc == FL_OK || rc == FL_ENOENT;
@@ -66,7 +66,7 @@ static size_t describe_index(fl_json *out, const fl_manifest *m, const char *dir
   fl_err why = { 0 };
   fl_json *index = fl_json_object();
   char *path = fl_fs_join(dir, m->index_file);
-  int rc = path ? info_safetensors(index, path, false, &why) : FL_ENOMEM;
+  int rc = path ? fl_info_safetensors(index, path, false, &why) : FL_ENOMEM;
   fl_json_set_str(out, "index", verdict(rc, &why));
   double chunks;
   if (fl_json_get_num(index, "chunks", &chunks)) fl_json_set_num(out, "index_chunks", chunks);
@@ -75,7 +75,7 @@ static size_t describe_index(fl_json *out, const fl_manifest *m, const char *dir
   return rc != FL_OK;
 }
 
-int info_fleet(fl_json *out, const char *dir, bool detail, fl_err *err) {
+int fl_info_fleet(fl_json *out, const char *dir, bool detail, fl_err *err) {
   fl_manifest m = { 0 };
   int rc = fl_fleet_dir_load(&m, dir, err);
   if (rc != FL_OK) return rc;

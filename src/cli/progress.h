@@ -1,7 +1,7 @@
 /* progress.h - the progress of long work on stderr: one line a round or a note, with rate and time
  * left; quiet at log level -1. */
-#ifndef FL_COMMANDS_PROGRESS_H
-#define FL_COMMANDS_PROGRESS_H
+#ifndef FL_CLI_PROGRESS_H
+#define FL_CLI_PROGRESS_H
 
 #include "fleet/fleet.h"
 #include "fleet/hooks.h"

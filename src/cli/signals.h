@@ -1,7 +1,7 @@
 /* signals.h - SIGINT and SIGTERM: the first asks to stop and is seen by the poll hooks, so that the
  * state is saved; the second ends the process at once. */
-#ifndef FL_COMMANDS_SIGNALS_H
-#define FL_COMMANDS_SIGNALS_H
+#ifndef FL_CLI_SIGNALS_H
+#define FL_CLI_SIGNALS_H
 
 #include <stdbool.h>
 

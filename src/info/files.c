@@ -1,11 +1,11 @@
-/* info_files.c - safetensors (cartridges, indexes) and FZA3 moment files. */
+/* files.c - safetensors (cartridges, indexes) and FZA3 moment files. */
 #include <math.h>
 #include <string.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
 #include "cartridge/cartridge_io.h"
-#include "commands/info.h"
+#include "info/info.h"
 #include "formats/safetensors.h"
 
 static const char *type_name(fl_st_type t) {
@@ -77,7 +77,7 @@ static int describe_index(fl_json *out, const fl_safetensors *s, const char *pat
   return FL_OK;
 }
 
-int info_safetensors(fl_json *out, const char *path, bool detail, fl_err *err) {
+int fl_info_safetensors(fl_json *out, const char *path, bool detail, fl_err *err) {
   fl_safetensors *s = NULL;
   uint64_t size = 0;
   int rc = fl_safetensors_open(&s, path, err);
@@ -138,7 +138,7 @@ static bool describe_slot(fl_json *rows, cursor *c) {
   return fl_json_push(rows, row);
 }
 
-int info_fza(fl_json *out, const char *path, bool detail, fl_err *err) {
+int fl_info_fza(fl_json *out, const char *path, bool detail, fl_err *err) {
   fl_map m = { 0 };
   int rc = fl_map_open(&m, path, err);
   if (rc != FL_OK) return rc;

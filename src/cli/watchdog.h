@@ -1,7 +1,7 @@
 /* watchdog.h - a stop that ends in any case: a disk that does not answer may hold any thread for
  * ever, and nothing that a server still has to save is worth waiting for that. */
-#ifndef FL_COMMANDS_WATCHDOG_H
-#define FL_COMMANDS_WATCHDOG_H
+#ifndef FL_CLI_WATCHDOG_H
+#define FL_CLI_WATCHDOG_H
 
 #include "base/events.h"
 

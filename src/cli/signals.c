@@ -1,5 +1,5 @@
 /* signals.c - see signals.h. The flag has file scope, as what a handler reads or writes has to. */
-#include "commands/signals.h"
+#include "cli/signals.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* sigbus.c - see sigbus.h. The handler asks /proc/self/maps which file lies at the address;
  * it calls nothing but what may be called in a handler. */
-#include "commands/sigbus.h"
+#include "cli/sigbus.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,13 +1,13 @@
-/* study_seeds.c - a user's seed instructions. */
+/* seeds_file.c - a user's seed instructions. */
 #include <string.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "commands/study_files.h"
+#include "study/study_file.h"
 
 enum { KIND_MAX = 64, TEXT_MAX = 4096, FILE_MAX = 1 << 20 };
 
-static int add(study_seeds *s, const fl_json *o, const char *path, fl_err *err) {
+static int add(fl_study_seeds *s, const fl_json *o, const char *path, fl_err *err) {
   const char *kind = NULL, *text = NULL, *request = NULL;
   fl_json_get_str(o, "kind", &kind);
   fl_json_get_str(o, "text", &text);
@@ -30,7 +30,8 @@ static int add(study_seeds *s, const fl_json *o, const char *path, fl_err *err) 
   return k->kind && k->text ? FL_OK : fl_fail(err, FL_ENOMEM, "%s: not enough memory", path);
 }
 
-static int read_value(study_seeds *s, const char *text, size_t len, const char *path, fl_err *err) {
+static int read_value(fl_study_seeds *s, const char *text, size_t len, const char *path,
+                      fl_err *err) {
   fl_json *root = NULL;
   int rc = fl_json_parse(&root, text, len, err);
   if (rc != FL_OK) {
@@ -45,8 +46,8 @@ static int read_value(study_seeds *s, const char *text, size_t len, const char *
   return rc;
 }
 
-int study_seeds_read(study_seeds *out, const char *path, fl_err *err) {
-  study_seeds s = { 0 };
+int fl_study_seeds_read(fl_study_seeds *out, const char *path, fl_err *err) {
+  fl_study_seeds s = { 0 };
   fl_buf text = { 0 };
   int rc = fl_fs_read(&text, path, FILE_MAX, err);
   if (rc == FL_OK && text.len > 0) {
@@ -65,18 +66,18 @@ int study_seeds_read(study_seeds *out, const char *path, fl_err *err) {
                  path);
   fl_buf_release(&text);
   if (rc != FL_OK) {
-    study_seeds_release(&s);
+    fl_study_seeds_release(&s);
     return rc;
   }
   *out = s;
   return FL_OK;
 }
 
-void study_seeds_release(study_seeds *s) {
+void fl_study_seeds_release(fl_study_seeds *s) {
   for (size_t i = 0; i < s->n; i++) {
     fl_free((char *)s->v[i].kind); /* they are this list's own copies */
     fl_free((char *)s->v[i].text);
   }
   fl_free(s->v);
-  *s = (study_seeds){ 0 };
+  *s = (fl_study_seeds){ 0 };
 }

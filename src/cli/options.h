@@ -5,8 +5,8 @@
  * offsets count from the group's place in that struct, so that several commands share a group.
  * Defaults are what the command's init() put into the struct: help prints them from there.
  */
-#ifndef FL_COMMANDS_OPTIONS_H
-#define FL_COMMANDS_OPTIONS_H
+#ifndef FL_CLI_OPTIONS_H
+#define FL_CLI_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

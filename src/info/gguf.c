@@ -1,19 +1,14 @@
-/* info_gguf.c - a model file: geometry, weight types, tokenizer, identity; and token ids. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+/* gguf.c - a model file: geometry, weight types, tokenizer, identity. */
+#include "info/info.h"
 
-#include "base/buf.h"
-#include "base/fs.h"
+#include <string.h>
+
 #include "base/hash.h"
 #include "base/mem.h"
-#include "commands/info.h"
+#include "formats/dtype.h"
 #include "formats/gguf.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
-
-static const size_t text_max_bytes = (size_t)1 << 30;
 
 static bool set_str(fl_json *out, const char *key, fl_str s) {
   char *copy = fl_strndup(s.data, s.len);
@@ -119,7 +114,7 @@ static void set_tokenizer(fl_json *out, const fl_gguf *g) {
   fl_tokenizer_close(t);
 }
 
-int info_gguf(fl_json *out, const char *path, bool detail, fl_err *err) {
+int fl_info_gguf(fl_json *out, const char *path, bool detail, fl_err *err) {
   fl_gguf *g = NULL;
   int rc = fl_gguf_open(&g, path, err);
   if (rc != FL_OK) return rc;
@@ -148,45 +143,4 @@ int info_gguf(fl_json *out, const char *path, bool detail, fl_err *err) {
   if (detail) set_tensor_list(out, g);
   fl_gguf_close(g);
   return FL_OK;
-}
-
-/* --- token ids ------------------------------------------------------------------------------ */
-
-static int read_stdin(fl_buf *out, fl_err *err) {
-  char block[65536];
-  for (ssize_t n; (n = read(STDIN_FILENO, block, sizeof block)) != 0;) {
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fl_fs_fail_errno(err, "standard input", "read", errno);
-    fl_buf_append(out, block, (size_t)n);
-    if (out->len > text_max_bytes)
-      return fl_fail(err, FL_EINPUT, "standard input: more than 1 GiB; split the text");
-  }
-  return out->oom ? fl_fail(err, FL_ENOMEM, "not enough memory for the text") : FL_OK;
-}
-
-static void print_ids(const fl_ids *ids, bool json) {
-  if (json) putchar('[');
-  for (size_t i = 0; i < ids->len; i++)
-    printf("%s%d", i == 0 ? "" : json ? ", " : " ", ids->data[i]);
-  puts(json ? "]" : "");
-}
-
-int info_print_ids(const char *model, const info_tokenize *o, fl_err *err) {
-  fl_gguf *g = NULL;
-  fl_tokenizer *t = NULL;
-  fl_buf text = { 0 };
-  fl_ids ids = { 0 };
-  int rc = fl_gguf_open(&g, model, err);
-  if (rc == FL_OK) rc = fl_tokenizer_open(&t, g, err);
-  if (rc == FL_OK)
-    rc = strcmp(o->file, "-") == 0 ? read_stdin(&text, err)
-                                   : fl_fs_read(&text, o->file, text_max_bytes, err);
-  unsigned flags = (o->special ? FL_TOK_SPECIAL : 0u) | (o->bos ? FL_TOK_BOS : 0u);
-  if (rc == FL_OK) rc = fl_tokenize(t, &ids, text.data ? text.data : "", text.len, flags, err);
-  if (rc == FL_OK) print_ids(&ids, o->json);
-  fl_ids_release(&ids);
-  fl_buf_release(&text);
-  fl_tokenizer_close(t);
-  fl_gguf_close(g);
-  return rc;
 }
