@@ -1,6 +1,7 @@
 /* check_study.c - the two bots on the embedded model and its documents. */
 #include "base/json.h"
 #include "cart_util.h"
+#include "study/conv_json.h"
 #include "study/study.h"
 
 enum { N = 8 };
@@ -411,6 +412,23 @@ START_TEST(lack_of_memory_leaves_nothing) {
 }
 END_TEST
 
+/* Each limit may be reached and not passed; what has no row to learn from is within none. */
+START_TEST(limits_of_a_conversation) {
+  const fl_conv_limits l = { .n_vocab = 100, .max_tokens = 8, .max_sup = 3 };
+  fl_conv c = { .tokens = { .len = 8 }, .targets = { .n_rows = 3 } };
+  ck_assert(fl_conv_within(&c, &l));
+  c.tokens.len = 9;
+  ck_assert(!fl_conv_within(&c, &l));
+  c.tokens.len = 0;
+  ck_assert(!fl_conv_within(&c, &l));
+  c.tokens.len = 8;
+  c.targets.n_rows = 4;
+  ck_assert(!fl_conv_within(&c, &l));
+  c.targets.n_rows = 0;
+  ck_assert(!fl_conv_within(&c, &l));
+}
+END_TEST
+
 START_TEST(senseless_options_are_refused) {
   lab *s = lab_new(1, 256);
   const fl_study_options good = s->o;
@@ -453,6 +471,7 @@ Suite *suite_study(void) {
   tcase_add_test(errors, a_full_pool_is_an_error);
   tcase_add_test(errors, lack_of_memory_leaves_nothing);
   tcase_add_test(errors, senseless_options_are_refused);
+  tcase_add_test(errors, limits_of_a_conversation);
   suite_add_tcase(s, core);
   suite_add_tcase(s, errors);
   return s;
