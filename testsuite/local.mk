@@ -46,55 +46,56 @@ check-local: check-TESTS
 	@sh $(srcdir)/testsuite/slowest $(TESTS)
 
 # A part of the tests: one layer's, or the inner loop, within a minute, of what takes no training,
-# no server and no sweep (libcheck's tag "slow"). What a part needs is built, and no more.
+# no server and no sweep (libcheck's tag "slow"). What a part needs is built, and no more. "+": make
+# does not see that these lines are makes, which share its jobs.
 check_some = $(MAKE) $(AM_MAKEFLAGS) --no-print-directory check-local check_PROGRAMS=
 fast_tests = $(kernels_suites) $(model_suites) testsuite/check_train testsuite/check_tui \
 	testsuite/check_cartridge testsuite/check_formats testsuite/check_text testsuite/check_sources \
 	$(base_tests) testsuite/cli/help.sh
 check-fast: flotilla$(EXEEXT)
-	@CK_EXCLUDE_TAGS=slow FLOTILLA_BRIEF=1 $(check_some) TESTS='$(fast_tests)'
+	+@CK_EXCLUDE_TAGS=slow FLOTILLA_BRIEF=1 $(check_some) TESTS='$(fast_tests)'
 check-base:
-	@$(check_some) TESTS='$(base_tests)'
+	+@$(check_some) TESTS='$(base_tests)'
 check-formats:
-	@$(check_some) TESTS='$(formats_tests)'
+	+@$(check_some) TESTS='$(formats_tests)'
 check-text:
-	@$(check_some) TESTS='$(text_tests)'
+	+@$(check_some) TESTS='$(text_tests)'
 check-sources:
-	@$(check_some) TESTS='$(sources_tests)'
+	+@$(check_some) TESTS='$(sources_tests)'
 check-kernels:
-	@$(check_some) TESTS='$(kernels_tests)'
+	+@$(check_some) TESTS='$(kernels_tests)'
 check-model:
-	@$(check_some) TESTS='$(model_tests)'
+	+@$(check_some) TESTS='$(model_tests)'
 check-cartridge:
-	@$(check_some) TESTS='$(cartridge_tests)'
+	+@$(check_some) TESTS='$(cartridge_tests)'
 check-study:
-	@$(check_some) TESTS='$(study_tests)'
+	+@$(check_some) TESTS='$(study_tests)'
 check-train:
-	@$(check_some) TESTS='$(train_tests)'
+	+@$(check_some) TESTS='$(train_tests)'
 check-fleet:
-	@$(check_some) TESTS='$(fleet_tests)'
+	+@$(check_some) TESTS='$(fleet_tests)'
 check-retrieval:
-	@$(check_some) TESTS='$(retrieval_tests)'
+	+@$(check_some) TESTS='$(retrieval_tests)'
 check-answer:
-	@$(check_some) TESTS='$(answer_tests)'
+	+@$(check_some) TESTS='$(answer_tests)'
 check-trainer:
-	@$(check_some) TESTS='$(trainer_tests)'
+	+@$(check_some) TESTS='$(trainer_tests)'
 check-serve:
-	@$(check_some) TESTS='$(serve_tests)'
+	+@$(check_some) TESTS='$(serve_tests)'
 check-http: flotilla$(EXEEXT)
-	@$(check_some) TESTS='$(http_tests)'
+	+@$(check_some) TESTS='$(http_tests)'
 check-cli: flotilla$(EXEEXT) testsuite/fake_openai$(EXEEXT) testsuite/make_model$(EXEEXT)
-	@$(check_some) TESTS='$(cli_tests)'
+	+@$(check_some) TESTS='$(cli_tests)'
 check-eval:
-	@$(check_some) TESTS='$(eval_tests)'
+	+@$(check_some) TESTS='$(eval_tests)'
 check-gate: flotilla$(EXEEXT)
-	@$(check_some) TESTS='$(gate_tests)'
+	+@$(check_some) TESTS='$(gate_tests)'
 check-convert: flotilla$(EXEEXT)
-	@$(check_some) TESTS='$(convert_tests)'
+	+@$(check_some) TESTS='$(convert_tests)'
 check-bench: flotilla$(EXEEXT)
-	@$(check_some) TESTS='$(bench_tests)'
+	+@$(check_some) TESTS='$(bench_tests)'
 check-tui: flotilla$(EXEEXT) testsuite/make_events$(EXEEXT) testsuite/fake_trainer$(EXEEXT)
-	@$(check_some) TESTS='$(tui_tests)'
+	+@$(check_some) TESTS='$(tui_tests)'
 
 # Under a sanitiser: what reads hostile input or has threads, and of the sums as much as check-fast
 # does. Whether answers, gates and pages are right is not asked again.
@@ -108,7 +109,7 @@ sanitised_tests = testsuite/peers/stress.sh testsuite/cli/refuse.sh testsuite/cl
 	$(study_tests) $(cartridge_tests) $(answer_tests) $(retrieval_tests) $(fleet_tests) \
 	$(formats_tests) $(text_tests) $(sources_tests) testsuite/check_base
 check-sanitised: flotilla$(EXEEXT) testsuite/fake_openai$(EXEEXT)
-	@CK_EXCLUDE_TAGS=slow FLOTILLA_BRIEF=1 $(check_some) TESTS='$(sanitised_tests)'
+	+@CK_EXCLUDE_TAGS=slow FLOTILLA_BRIEF=1 $(check_some) TESTS='$(sanitised_tests)'
 .PHONY: check-sanitised
 .PHONY: check-fast check-base check-formats check-text check-sources check-kernels check-model \
 	check-cartridge check-study check-train check-fleet check-retrieval check-answer \
