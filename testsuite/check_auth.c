@@ -30,6 +30,11 @@ START_TEST(finds_keys) {
   ck_assert_int_eq(find(k, "# the team"), -1);
   ck_assert_int_eq(find(k, ""), -1);
   ck_assert_int_eq(fl_keys_find(k, NULL, 0), -1);
+  for (int bit = 0; bit < 8; bit++) { /* nearly the first key */
+    char near[] = "first-key-1";
+    near[3] = (char)(near[3] ^ (1 << bit));
+    ck_assert_int_eq(find(k, near), -1);
+  }
   ck_assert_int_eq(fl_keys_find(k, "first-key-1\0", 12), 0); /* padding is zeros: the same key */
   fl_keys_close(k);
 }

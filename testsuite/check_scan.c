@@ -118,6 +118,9 @@ START_TEST(unescape) {
   tui_scan_unescape(&b, slice("a\\n\\t\\\"\\\\\\u00e9\\ud83d\\udea2\\ud800x"), 100);
   ck_assert_str_eq(b.data, "a\n\t\"\\\xC3\xA9\xF0\x9F\x9A\xA2\xEF\xBF\xBDx");
   fl_buf_reset(&b);
+  tui_scan_unescape(&b, slice("\\ud800\\udc00\\udbff\\udfff"), 100); /* the first and the last */
+  ck_assert_str_eq(b.data, "\xF0\x90\x80\x80\xF4\x8F\xBF\xBF");
+  fl_buf_reset(&b);
   tui_scan_unescape(&b, slice("caf\xC3\xA9s"), 4); /* never half a character */
   ck_assert_str_eq(b.data, "caf");
   fl_buf_reset(&b);

@@ -32,7 +32,7 @@ eval@src/eval/stats.c@n * 25 / 1000@n * 50 / 1000@check_eval@
 gate@src/gate/util.c@!(delta <= d.max) && !isnan(d.max)@delta > d.max@check_gate@
 convert@src/convert/state.c@< 65520.0f@< 65536.0f@check_convert@
 bench@src/bench/turns.c@t->n / 2@0@check_bench@
-commands@src/commands/options.c@v >= s->min && v <= s->max@v > s->min && v <= s->max@check_options@
+commands@src/cli/options.c@v >= s->min && v <= s->max@v > s->min && v <= s->max@check_options@
 tui@tui/scan.c@*cp >= 0xD800 && *cp < 0xDC00@*cp > 0xD800 && *cp < 0xDC00@check_tui@
 END
 
