@@ -260,7 +260,7 @@ static int make_state(fl_engine *e, fl_err *err) {
       .ready = on_read, .ready_ctx = e->box, .disk = e->opt.reading, .disk_ctx = e->opt.reading_ctx
     };
     fl_spill_set_hooks(e->spill, &h);
-    fl_engine_recall(e);
+    fl_engine_warm_start(e);
   }
   e->prefixes.pool = e->pool;
   if (rc == FL_OK)
