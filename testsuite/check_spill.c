@@ -31,7 +31,7 @@ static void setup_type(fl_kv_type type) {
   fl_pass *p = rig_pass(&r, (fl_pass_options){ .max_rows = 128 });
   ck_assert_int_eq(fl_pass_prefill(p, seq, ids, PREFIX + ROWS, &last, NULL), FL_OK);
   fl_pass_free(p);
-  prefix = (fl_prefix){ .doc = { 3, 1 }, .n_docs = 2, .rows = PREFIX, .print = "xyz" };
+  prefix = (fl_prefix){ .doc = { 3, 1 }, .n_docs = 2, .rows = PREFIX, .digest = "xyz" };
 }
 
 static void setup(void) { setup_type(FL_KV_F32); }
@@ -132,7 +132,7 @@ START_TEST(test_round_trip) {
   }
   fl_prefix other = prefix;
   size_t common;
-  snprintf(other.print, sizeof other.print, "zzz");
+  snprintf(other.digest, sizeof other.digest, "zzz");
   ck_assert_ptr_null(fl_spill_find(s, &prefix, 7, ids + PREFIX, ROWS, &common));
   ck_assert_ptr_null(fl_spill_find(s, &other, 9, ids + PREFIX, ROWS, &common));
   struct stat st;

@@ -19,7 +19,7 @@
 enum {
   ANSWERS = 1024,
   ANSWER_TOKENS = 1 << 20, /* remembered */
-  STICKIES = 4096
+  AFFINITIES = 4096
 };
 
 void fl_engine_options_default(fl_engine_options *o) {
@@ -84,8 +84,8 @@ static void log_reload_failure(fl_engine *e, const char *text) {
   fl_event_begin(&ev, "error");
   fl_event_str(&ev, "message", text);
   fl_event_emit(e->log, &ev);
-  if (!e->told) fl_warn("%s; going on with what is in memory", text);
-  e->told = true;
+  if (!e->warned) fl_warn("%s; going on with what is in memory", text);
+  e->warned = true;
 }
 
 static void follow(fl_engine *e) {
@@ -103,7 +103,7 @@ static void follow(fl_engine *e) {
   size_t docs = fl_fleet_n_docs(e->fleet);
   pthread_mutex_unlock(&e->fleet_mu);
   if (rc != FL_OK) log_reload_failure(e, m->err.text);
-  else e->told = false;
+  else e->warned = false;
   fl_engine_index_read(e, rc != FL_OK ? rc : m->index_rc, rc != FL_OK ? &m->err : &m->index_err);
   pthread_mutex_lock(&e->box->mu);
   e->stats.reloads += generation != e->stats.generation;
@@ -135,13 +135,13 @@ static void publish(fl_engine *e) {
   pthread_mutex_unlock(&e->box->mu);
 }
 
-/* Nothing can move before somebody tells; under mu. `more`: jobs may be admitted at once. */
+/* Under mu: nothing can go on before the engine is woken. `more`: jobs may be admitted at once. */
 static bool nothing_to_do(const fl_engine *e, bool more) {
   size_t ready = 0;
   if (e->embed != NULL) return false;
-  if (e->n_jobs == 0) return !e->stopping && (e->head == NULL || (e->held_up && !e->box->news));
+  if (e->n_jobs == 0) return !e->stopping && (e->head == NULL || (e->blocked && !e->box->woken));
   for (size_t i = 0; i < e->n_jobs; i++) ready += e->active[i]->ready;
-  return ready == 0 && !more && !e->box->news;
+  return ready == 0 && !more && !e->box->woken;
 }
 
 /* Waits until there is something to do; false when the thread is to end. */
@@ -151,7 +151,7 @@ static bool await_work(fl_engine *e, bool more) {
     /* Once a second all the same: the end of a grace and a disk that stalls send no news. */
     if (!fl_cond_wait(&e->box->wake, &e->box->mu, fl_now_s() + 1)) break;
   }
-  e->box->news = false;
+  e->box->woken = false;
   bool go_on = !(e->stopping && e->n_jobs == 0 && e->head == NULL && e->embed == NULL);
   pthread_mutex_unlock(&e->box->mu);
   return go_on;
@@ -249,9 +249,9 @@ static void on_read(void *ctx) { fl_mailbox_wake(ctx); }
 static void on_release(void *ctx) { fl_mailbox_unref(ctx); }
 
 static int make_state(fl_engine *e, fl_err *err) {
-  int rc = fl_prompter_init(&e->renderer, e->model, err);
+  int rc = fl_prompter_init(&e->prompter, e->model, err);
   if (rc == FL_OK && (fl_answers_init(&e->answers, ANSWERS, ANSWER_TOKENS) != FL_OK ||
-                      fl_affinities_init(&e->stickies, STICKIES) != FL_OK))
+                      fl_affinities_init(&e->affinities, AFFINITIES) != FL_OK))
     rc = fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   if (rc == FL_OK && e->opt.spill_dir != NULL)
     rc = fl_spill_open(&e->spill, e->opt.spill_dir, e->opt.spill_files, e->model, e->pool, err);
@@ -287,9 +287,9 @@ static void engine_free(fl_engine *e) {
   fl_slots_release(&e->slots);
   fl_prefixes_release(&e->prefixes);
   fl_spill_close(e->spill);
-  fl_affinities_release(&e->stickies);
+  fl_affinities_release(&e->affinities);
   fl_answers_release(&e->answers);
-  fl_prompter_release(&e->renderer);
+  fl_prompter_release(&e->prompter);
   for (size_t i = 0; e->sampler != NULL && i < fl_team_size(e->team); i++)
     fl_sampler_free(e->sampler[i]);
   fl_free(e->sampler);
@@ -383,7 +383,7 @@ static int enqueue(fl_engine *e, fl_job *j, fl_err *err) {
     else e->head = j;
     e->tail = j;
     e->n_queued++;
-    e->box->news = true;
+    e->box->woken = true;
     pthread_cond_signal(&e->box->wake);
   }
   pthread_mutex_unlock(&e->box->mu);
@@ -410,20 +410,6 @@ int fl_engine_submit(fl_engine *e, fl_chat_request *r, const fl_job_sink *sink, 
   if (job != NULL) *job = j;
   else fl_job_unref(j);
   return FL_OK;
-}
-
-static int embed_ids(const fl_engine *e, const char *text, size_t len, fl_ids *ids, fl_err *err) {
-  fl_buf b = { 0 };
-  fl_buf_append(&b, text, len);
-  fl_buf_puts(&b, FL_EMBED_SUFFIX);
-  int rc = b.oom ? fl_fail(err, FL_ENOMEM, "not enough memory to embed a text")
-                 : fl_tokenize(fl_model_tokenizer(e->model), ids, b.data, b.len, FL_TOK_BOS, err);
-  fl_buf_release(&b);
-  if (rc == FL_OK && ids->len > e->opt.ctx)
-    rc =
-        fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
-                ids->len, e->opt.ctx);
-  return rc;
 }
 
 /* Waits in line; the engine fills the task in. The engine may be gone when this wakes up, the
@@ -456,7 +442,11 @@ int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size
   const size_t dim = fl_model_hparams(e->model)->d_model;
   fl_embed_task t = { .out = out };
   double sum = 0;
-  int rc = embed_ids(e, text, len, &t.ids, err);
+  int rc = fl_embed_ids(&t.ids, e->model, text, len, err);
+  if (rc == FL_OK && t.ids.len > e->opt.ctx)
+    rc =
+        fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
+                t.ids.len, e->opt.ctx);
   if (rc == FL_OK) rc = await_embedding(e, &t, err);
   for (size_t i = 0; rc == FL_OK && i < dim; i++) sum += (double)out[i] * (double)out[i];
   for (size_t i = 0; rc == FL_OK && sum > 0 && i < dim; i++)

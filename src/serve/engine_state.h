@@ -1,10 +1,9 @@
-/* engine_state.h - the engine's insides; private to engine.c, job.c, scheduler.c, io_wait.c,
+/* engine_state.h - the engine's state; private to engine.c, job.c, scheduler.c, io_wait.c,
  * warm_start.c, step.c.
  *
- * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a
- * job's request is constant after submission; everything else belongs to the engine's thread. The
- * fleet is used under `fleet_mu`, because submit looks names up in it. Lock order: fleet_mu, then
- * mu.
+ * Threads: members under `mu` of the mailbox may be touched by any thread that holds it; all others
+ * belong to the engine's thread. The fleet is used under `fleet_mu`, because submitting looks names
+ * up in it. Lock order: fleet_mu, then mu.
  */
 #ifndef FL_SERVE_ENGINE_STATE_H
 #define FL_SERVE_ENGINE_STATE_H
@@ -73,9 +72,9 @@ struct fl_engine {
   fl_sampler **sampler; /* [ranks of the team] */
   float *logits;        /* [out_rows, n_vocab] */
   size_t out_rows;
-  fl_prompter renderer;
+  fl_prompter prompter;
   fl_answers answers;
-  fl_affinities stickies;
+  fl_affinities affinities;
   fl_prefixes prefixes;
   fl_slots slots;
   fl_spill *spill;
@@ -85,11 +84,11 @@ struct fl_engine {
   fl_fleet_reader *reader; /* NULL without a fleet */
   fl_load load;
   fl_index_wait index_wait;
-  bool held_up; /* nobody in the queue can go on before there is news */
-  size_t turn;  /* rotates the order of prompts */
+  bool blocked;    /* nobody in the queue can go on before the engine is woken */
+  size_t rotation; /* of the order of prompts, by one each step */
   fl_job *active[FL_SERVE_SLOTS];
   size_t n_jobs; /* in active; n_active for others to read */
-  bool told;     /* of a fleet that cannot be followed */
+  bool warned;   /* that the fleet cannot be reloaded */
 };
 
 /* scheduler.c */

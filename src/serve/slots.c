@@ -117,8 +117,8 @@ static int evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot, cons
 
 static int no_room(const fl_slots *s, size_t rows, fl_err *err) {
   return fl_fail(err, FL_EFULL,
-                 "%zu rows do not fit into the memory for keys and values (%zu MiB); "
-                 "shorten the conversation or the answer, or give the server more",
+                 "%zu rows do not fit into the memory for keys and values (%zu MiB); shorten the "
+                 "conversation or the answer, or give the server more",
                  rows, s->max_pages * s->page_bytes >> 20);
 }
 

@@ -149,7 +149,7 @@ void fl_spill_close(fl_spill *s) {
 /* --- saving --- */
 
 static bool begins_with(const fl_spill_file *f, const fl_spill_item *it) {
-  return f->owner == it->owner && strcmp(f->digest, it->prefix->print) == 0 && f->n >= it->n &&
+  return f->owner == it->owner && strcmp(f->digest, it->prefix->digest) == 0 && f->n >= it->n &&
          fl_common_ids(f->ids, f->n, it->ids, it->n) == it->n;
 }
 
@@ -186,7 +186,7 @@ static int describe(fl_spill *s, const fl_spill_item *it, fl_spill_file *f) {
   if (f->name == NULL || f->ids == NULL || f->doc == NULL) return FL_ENOMEM;
   memcpy(f->ids, it->ids, it->n * sizeof *f->ids);
   memcpy(f->doc, it->prefix->doc, it->prefix->n_docs * sizeof *f->doc);
-  snprintf(f->digest, sizeof f->digest, "%s", it->prefix->print);
+  snprintf(f->digest, sizeof f->digest, "%s", it->prefix->digest);
   snprintf(f->key, sizeof f->key, "%s", it->key);
   return FL_OK;
 }
@@ -362,7 +362,7 @@ bool fl_spill_wait(fl_spill *s) {
 static size_t shared(const fl_spill_file *f, const fl_prefix *prefix, uint32_t owner,
                      const int32_t *ids, size_t n) {
   if (f->owner != owner || f->prefix_rows != prefix->rows) return 0;
-  return strcmp(f->digest, prefix->print) == 0 ? fl_common_ids(f->ids, f->n, ids, n) : 0;
+  return strcmp(f->digest, prefix->digest) == 0 ? fl_common_ids(f->ids, f->n, ids, n) : 0;
 }
 
 fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,

@@ -9,7 +9,7 @@ static void restore_documents(fl_engine *e, const fl_spill_file *f) {
   fl_selection s = { .n = f->n_docs };
   if (f->n_docs == 0 || e->fleet == NULL) return;
   memcpy(s.doc, f->doc, f->n_docs * sizeof *s.doc);
-  (void)fl_affinities_put(&e->stickies, f->key, &s, f->digest); /* the key is the owner's own */
+  fl_affinities_put(&e->affinities, f->key, &s, f->digest); /* the key is the owner's own */
 }
 
 /* The text that the client saw of ids[0..n), as it was delivered. */
@@ -34,7 +34,7 @@ static void restore_answer(fl_engine *e, const fl_spill_file *f, size_t first, s
 /* An answer lies between the tokens that open an assistant's message and the one that ends it.
  * Texts hold no control tokens, so neither can be mistaken. */
 static void restore_answers(fl_engine *e, const fl_spill_file *f) {
-  const fl_ids *opener = &e->renderer.opener[0];
+  const fl_ids *opener = &e->prompter.opener[0];
   const int32_t close =
       fl_chat_end_of_turn(fl_model_template(e->model), fl_model_tokenizer(e->model));
   for (size_t at = 0; opener->len > 0 && at + opener->len <= f->n; at++) {
