@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "http/server.h"

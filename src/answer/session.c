@@ -3,6 +3,7 @@
  * question; from there on they are the same (session.h). */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "answer/session.h"
 #include "retrieval/retrieval.h"

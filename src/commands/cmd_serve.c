@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/command.h"

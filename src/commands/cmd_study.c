@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/log.h"

@@ -2,6 +2,7 @@
  * its own, away from the terminal, and the dashboard watches it (train_detached.c). */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"

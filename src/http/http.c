@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "http/conns.h"

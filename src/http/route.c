@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/json_writer.h"
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "answer/reload.h"
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -89,20 +90,21 @@ static void log_reload_failure(fl_engine *e, const char *text) {
 
 static void follow(fl_engine *e) {
   bool changed = false;
-  fl_loaded l = { 0 };
-  if (e->loader == NULL) return;
-  fl_fleet_reader_take(e->loader, &l);
-  if (l.supply != NULL) fl_engine_supplied(e, &l);
-  if (!l.any) return;
+  fl_fleet_read r = { 0 };
+  fl_manifest_read *m = &r.manifest;
+  if (e->reader == NULL) return;
+  fl_fleet_reader_take(e->reader, &r);
+  if (r.plan != NULL) fl_engine_fetched(e);
+  if (!m->any) return;
   pthread_mutex_lock(&e->fleet_mu);
-  int rc = l.rc;
-  if (rc == FL_OK) rc = fl_fleet_follow(e->fleet, &l.now, l.index, &changed, &l.err);
+  int rc = m->rc;
+  if (rc == FL_OK) rc = fl_fleet_follow(e->fleet, &m->now, m->index, &changed, &m->err);
   uint64_t generation = fl_fleet_generation(e->fleet);
   size_t docs = fl_fleet_n_docs(e->fleet);
   pthread_mutex_unlock(&e->fleet_mu);
-  if (rc != FL_OK) log_reload_failure(e, l.err.text);
+  if (rc != FL_OK) log_reload_failure(e, m->err.text);
   else e->warned = false;
-  fl_engine_looked(e, rc != FL_OK ? rc : l.index_rc, rc != FL_OK ? &l.err : &l.index_err);
+  fl_engine_index_read(e, rc != FL_OK ? rc : m->index_rc, rc != FL_OK ? &m->err : &m->index_err);
   pthread_mutex_lock(&e->box->mu);
   e->stats.reloads += generation != e->stats.generation;
   e->stats.generation = generation;
@@ -146,7 +148,7 @@ static bool nothing_to_do(const fl_engine *e, bool more) {
 static bool await_work(fl_engine *e, bool more) {
   pthread_mutex_lock(&e->box->mu);
   while (nothing_to_do(e, more)) {
-    /* A look at the fleet, or at the end of a grace, now and then. */
+    /* Once a second all the same: the end of a grace and a disk that stalls send no news. */
     if (!fl_cond_wait(&e->box->wake, &e->box->mu, fl_now_s() + 1)) break;
   }
   e->box->woken = false;
@@ -242,9 +244,9 @@ static int make_pass(fl_engine *e, fl_err *err) {
              : fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots", e->opt.n_slots);
 }
 
-/* On the spill's thread, or the loader's. */
+/* On the worker of the spill, or of the fleet's reader. */
 static void on_read(void *ctx) { fl_mailbox_wake(ctx); }
-static void on_gone(void *ctx) { fl_mailbox_unref(ctx); }
+static void on_release(void *ctx) { fl_mailbox_unref(ctx); }
 
 static int make_state(fl_engine *e, fl_err *err) {
   int rc = fl_prompter_init(&e->prompter, e->model, err);
@@ -258,7 +260,7 @@ static int make_state(fl_engine *e, fl_err *err) {
       .ready = on_read, .ready_ctx = e->box, .disk = e->opt.reading, .disk_ctx = e->opt.reading_ctx
     };
     fl_spill_set_hooks(e->spill, &h);
-    fl_engine_recall(e);
+    fl_engine_warm_start(e);
   }
   e->prefixes.pool = e->pool;
   if (rc == FL_OK)
@@ -280,7 +282,7 @@ static int make_mailbox(fl_engine *e, fl_err *err) {
 
 /* Everything but the fleet, which is the caller's until the engine runs. */
 static void engine_free(fl_engine *e) {
-  fl_fleet_reader_stop(e->loader);
+  fl_fleet_reader_stop(e->reader);
   fl_engine_load_release(e);
   fl_slots_release(&e->slots);
   fl_prefixes_release(&e->prefixes);
@@ -307,19 +309,19 @@ static void first_stats(fl_engine *e) {
   e->stats.docs = e->fleet != NULL ? fl_fleet_n_docs(e->fleet) : 0;
 }
 
-static int start_loader(fl_engine *e, fl_err *err) {
+static int start_reader(fl_engine *e, fl_err *err) {
   const fl_fleet_reader_options o = { .dir = fl_fleet_dir(e->fleet),
                                       .every_s = e->opt.reload_s,
                                       .dim = fl_model_hparams(e->model)->d_model,
                                       .ready = on_read,
-                                      .gone = on_gone,
+                                      .release = on_release,
                                       .ctx = e->box,
                                       .reading = e->opt.reading,
                                       .reading_ctx = e->opt.reading_ctx };
   (void)fl_fleet_load_index(e->fleet, NULL); /* a question that needs it will say why */
   fl_fleet_keep_off_disk(e->fleet);
   atomic_fetch_add(&e->box->refs, 1);
-  const int rc = fl_fleet_reader_start(&e->loader, &o, err);
+  const int rc = fl_fleet_reader_start(&e->reader, &o, err);
   if (rc != FL_OK) fl_mailbox_unref(e->box);
   return rc;
 }
@@ -338,7 +340,7 @@ int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *
   if (rc == FL_OK) rc = make_pass(e, err);
   if (rc == FL_OK) rc = make_state(e, err);
   if (rc == FL_OK) first_stats(e);
-  if (rc == FL_OK && fleet != NULL) rc = start_loader(e, err);
+  if (rc == FL_OK && fleet != NULL) rc = start_reader(e, err);
   if (rc == FL_OK && pthread_create(&e->thread, NULL, run, e) != 0)
     rc = fl_fail(err, FL_EFAIL, "the system gives no thread for the engine");
   if (rc != FL_OK) {
@@ -465,7 +467,7 @@ int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out,
     rc = fl_fleet_retrieve_by(e->fleet, v, &e->opt.rag, &h, err);
     if (rc == FL_OK) fl_hits_print(out, e->fleet, query, len, &e->opt.rag, &h);
     pthread_mutex_unlock(&e->fleet_mu);
-    if (rc == FL_EBUSY) fl_fleet_reader_look(e->loader);
+    if (rc == FL_EBUSY) fl_fleet_reader_poll_manifest(e->reader);
   }
   fl_hits_release(&h);
   fl_free(v);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
 

@@ -48,7 +48,7 @@ struct fl_job {
   char known_digest[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
   fl_prefix *prefix;               /* held; NULL: not composed yet */
   int loads;                       /* how often it had something read */
-  uint64_t look;                   /* the look that it waits for; 0: none */
+  uint64_t index_read;             /* the reading of the index that it waits for; 0: none */
   fl_ids prompt;
   bool ready;        /* its slot has the rows that are to be had */
   size_t n_computed; /* prompt tokens that have rows */

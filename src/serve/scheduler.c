@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
@@ -225,7 +225,7 @@ static outcome admit_one(fl_engine *e, fl_job *j) {
  * refused. True: this one was. */
 static bool give_up_waiting(fl_engine *e, fl_job *j, size_t waiting) {
   fl_err err = { 0 };
-  if (waiting <= (e->opt.queue + 1) / 2 || !fl_engine_disk_stands(e)) return false;
+  if (waiting <= (e->opt.queue + 1) / 2 || !fl_fleet_reader_stalled(e->reader)) return false;
   (void)fl_fail(&err, FL_EFULL,
                 "%zu requests wait for documents from a disk that does not answer, which is the "
                 "limit; try again later",
@@ -241,8 +241,8 @@ bool fl_engine_admit(fl_engine *e) {
   fl_job *j = NULL, *next;
   outcome how = GONE;
   e->blocked = false;
-  /* First who has what was read: it holds memory, and the loader waits for its next load. */
-  if (e->n_jobs < e->slots.n && e->load.there && e->load.job != NULL)
+  /* First who has what was read: it holds memory, and the reader waits for its next plan. */
+  if (e->n_jobs < e->slots.n && e->load.ended && e->load.job != NULL)
     how = admit_one(e, e->load.job);
   next = next_queued(e, NULL);
   while (how != NO_ROOM && e->n_jobs < e->slots.n && (j = next) != NULL) {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
 
@@ -240,7 +240,7 @@ static void drop_unreserved(fl_engine *e) {
                   : e->opt.speculate ? 1 + FL_DRAFT_MAX
                                      : 1;
     if (want > FL_STEP_ROWS) want = FL_STEP_ROWS;
-    if (rows + want > j->slot->promised) want = j->slot->promised - rows;
+    if (rows + want > j->slot->reserved_rows) want = j->slot->reserved_rows - rows;
     if (fl_seq_reserve(j->slot->seq, rows + want, &err) != FL_OK)
       fl_job_finish(e, j, FL_FINISH_ERROR, NULL, FL_ENOMEM, err.text);
   }
