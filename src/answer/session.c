@@ -4,6 +4,7 @@
 
 #include "answer/prefix.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 void fl_reply_release(fl_reply *r) {
   fl_free(r->text);

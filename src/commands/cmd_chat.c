@@ -14,7 +14,6 @@
 #include "commands/doc_choice.h"
 #include "commands/command.h"
 #include "commands/runtime.h"
-#include "commands/report.h"
 #include "commands/signals.h"
 
 typedef struct chat_args {

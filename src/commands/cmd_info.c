@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "base/mem.h"
 #include "commands/command.h"
 #include "commands/info.h"
 #include "commands/report.h"

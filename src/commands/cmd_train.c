@@ -4,8 +4,6 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/mem.h"
-#include "base/units.h"
 #include "commands/command.h"
 #include "fleet/fleet_dir.h"
 #include "commands/output_guard.h"

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "serve/engine_state.h"
 
 static const double admit_s = 0.02; /* between two steps, unless one job alone takes longer */

@@ -2,7 +2,6 @@
  * behind, and the ids of the answers in them. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "serve/engine_state.h"
 
 static void recall_documents(fl_engine *e, const fl_spill_file *f) {

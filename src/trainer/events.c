@@ -6,10 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "fleet/train_options.h"
 #include "trainer/state.h"
-#include "kernels/peak.h"
 
 static void raw(fl_event *e, const char *key, fl_buf *b) {
   if (!b->oom) fl_event_raw(e, key, b->len > 0 ? b->data : "[]");
