@@ -359,10 +359,11 @@ int fl_fleet_train(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
                    .last_round = f->m.rounds + f->opts.rounds };
   if (t.last_round >= UINT32_MAX)
     return fl_fail(err, FL_EUSAGE, "--rounds: more than a fleet can count (4294967294 in all)");
+  t.protocol = fl_trainer_protocol(&t);
   f->rows_of = fl_trainer_cartridge;
   f->rows_ctx = &t;
   if (fl_dist_leads(f->dist) &&
-      fl_control_open(&t.control, f->dir, fl_trainer_control, &t, &why) != FL_OK)
+      fl_control_open(&t.control, f->dir, fl_control_handle, &t.protocol, &why) != FL_OK)
     fl_warn("%s", why.text);
   fl_fleet_log_run(f, "train", t.last_round);
   int rc = finish(&t, train(&t, e), e);
