@@ -2,14 +2,15 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "commands/doc_choice.h"
 #include "commands/command.h"
 #include "commands/docs.h"
 #include "commands/runtime.h"
-#include "fleet/fleet_dir.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "commands/sampling.h"
+#include "fleet/fleet_dir.h"
+#include "retrieval/retrieval.h"
 
 typedef struct index_args {
   common_args common;

@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/mem.h"
-#include "base/units.h"
 #include "commands/command.h"
 #include "fleet/fleet_dir.h"
 #include "cli/output_guard.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 
 /* A query is embedded in one go while others wait; of a longer message the end is used, where the
  * question usually stands. */

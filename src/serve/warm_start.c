@@ -2,7 +2,6 @@
  * was given, and the ids of the answers in it. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "serve/engine_state.h"
 
 static void restore_documents(fl_engine *e, const fl_spill_file *f) {

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "fleet/train_options.h"
 #include "trainer/state.h"
-#include "kernels/peak.h"
 
 /* The ids of documents given by their positions. */
 static void put_ids(fl_event *e, const char *key, const fl_fleet *f, const size_t *doc, size_t n) {

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "cartridge/cartridge_io.h"
 

@@ -26,31 +26,29 @@ typedef struct round {
   uint32_t *draw;     /* [residents] */
   size_t n_convs;
   fl_study_stats stats;
+  fl_arena arena; /* of the arrays */
 } round_t;
 
 static void round_release(round_t *r) {
   for (size_t i = 0; r->fresh != NULL && i < r->n_fresh; i++) fl_conv_release(&r->fresh[i]);
-  fl_free(r->used);
-  fl_free(r->plan);
-  fl_free(r->fresh);
-  fl_free(r->ok);
-  fl_free(r->conv);
-  fl_free(r->parts);
-  fl_free(r->draw);
+  fl_arena_release(&r->arena);
+}
+
+static void carve_round(fl_arena *a, void *ctx) {
+  round_t *r = ctx;
+  const size_t n = r->n;
+  r->used = fl_arena_take(a, n, sizeof *r->used);
+  r->plan = fl_arena_take(a, n, sizeof *r->plan);
+  r->fresh = fl_arena_take(a, n, sizeof *r->fresh);
+  r->ok = fl_arena_take(a, n, sizeof *r->ok);
+  r->conv = fl_arena_take(a, n, sizeof *r->conv);
+  r->parts = fl_arena_take(a, n, r->t->plan.max_parts * sizeof *r->parts);
+  r->draw = fl_arena_take(a, r->t->res.n + 1, sizeof *r->draw);
 }
 
 static int round_alloc(round_t *r, fl_err *err) {
-  const size_t n = r->n;
-  r->used = fl_calloc(n, sizeof *r->used);
-  r->plan = fl_calloc(n, sizeof *r->plan);
-  r->fresh = fl_calloc(n, sizeof *r->fresh);
-  r->ok = fl_calloc(n, sizeof *r->ok);
-  r->conv = fl_calloc(n, sizeof *r->conv);
-  r->parts = fl_calloc(n, r->t->plan.max_parts * sizeof *r->parts);
-  r->draw = fl_calloc(r->t->res.n + 1, sizeof *r->draw);
-  if (!r->used || !r->plan || !r->fresh || !r->ok || !r->conv || !r->parts || !r->draw)
-    return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
-  return FL_OK;
+  if (fl_arena_lay_out(&r->arena, carve_round, r) == FL_OK) return FL_OK;
+  return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
 }
 
 static int choose_target(round_t *r, fl_err *err) {
