@@ -18,6 +18,9 @@ START_TEST(the_first_that_stands_twice_is_told) {
   char b[] = "b"; /* another address */
   const char *v[] = { "c", "b", "a", "c", b };
   ck_assert_str_eq(fl_sort_names(v, 5), "b");
+  const char *first[] = { "b", "a", "c", "a" }, *last[] = { "c", "a", "c" };
+  ck_assert_str_eq(fl_sort_names(first, 4), "a");
+  ck_assert_str_eq(fl_sort_names(last, 3), "c");
 }
 END_TEST
 

@@ -57,7 +57,7 @@ passes() {
   make -s $needs >"$work/log" 2>&1 || { echo "does not build: $(tail -n 5 "$work/log")"; exit 1; }
   case $1 in
     *.sh) FLOTILLA=$work/build/flotilla sh "$work/tree/testsuite/$1" >"$work/log" 2>&1 ;;
-    *) CK_RUN_SUITE=$2 timeout 600 "testsuite/$1" >"$work/log" 2>&1 ;;
+    *) env ${2:+"CK_RUN_SUITE=$2"} timeout 600 "testsuite/$1" >"$work/log" 2>&1 ;;
   esac
 }
 
@@ -71,7 +71,8 @@ cc=gcc
 CC=$cc "$work/tree/configure" --quiet >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 SRCDIR=$work/tree
 MAKE_MODEL=$work/build/testsuite/make_model
-export SRCDIR MAKE_MODEL
+: "${CK_TIMEOUT_MULTIPLIER:=10}"
+export SRCDIR MAKE_MODEL CK_TIMEOUT_MULTIPLIER
 
 caught=0
 tried=0
