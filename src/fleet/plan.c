@@ -15,6 +15,7 @@ fl_study_options fl_train_study(const fl_train_options *o) {
                              .turns = o->turns,
                              .think = o->think,
                              .temperature = 0.6,
+                             .mix = o->kinds,
                              .seed = o->seed };
 }
 

@@ -12,6 +12,8 @@ typedef struct fl_study_note {
   const char *kind;             /* of the seed instruction */
   size_t turn, n_turns;         /* which, from 0, of how many; logged when there are several */
   size_t first, end;            /* span of the chunk */
+  size_t at_first, at_end;      /* of what it is about; 0, 0: not logged */
+  double teacher;               /* loss on a given answer, nats a token; NaN: not logged */
   const char *request, *answer; /* NULL: none */
   size_t request_len, answer_len;
   size_t n_supervised;
