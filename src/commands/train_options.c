@@ -15,7 +15,20 @@
     .offset = offsetof(fl_train_options, field), .help = help_                                     \
   }
 
+static int read_kinds(void *at, const char *text, fl_err *err) {
+  return fl_mix_parse(at, text, err);
+}
+static void print_kinds(fl_buf *out, const void *at) { fl_mix_print(out, at); }
+static const opt_form kinds_form = { sizeof(fl_mix), read_kinds, print_kinds };
+
 const opt_spec study_specs[] = {
+  { .name = "kinds",
+    .letter = 'k',
+    .type = OPT_FORM,
+    .meta = "LIST",
+    .form = &kinds_form,
+    .offset = offsetof(fl_train_options, kinds),
+    .help = "kinds of conversations with their weights" },
   COUNT("chunk-min", chunk_min, FL_LIMITS_CHUNK_MIN, "tokens of a chunk at least"),
   COUNT("chunk-max", chunk_max, FL_LIMITS_CHUNK_MAX, "tokens of a chunk at most"),
   COUNT("top-k", top_k, FL_LIMITS_TOP_K, "teacher entries kept per token at most"),

@@ -162,6 +162,14 @@ const char *const fl_positions_words[] = {
   [FL_POS_SEQUENTIAL] = "sequential", [FL_POS_SHARED] = "shared", NULL
 };
 
+static bool write_kinds(const fl_train_options *o, fl_json *obj) {
+  fl_buf text = { 0 };
+  fl_mix_print(&text, &o->kinds);
+  const bool ok = !text.oom && fl_json_set_str(obj, "kinds", text.data);
+  fl_buf_release(&text);
+  return ok;
+}
+
 bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
   for (size_t i = 0; i < N_FLAGS; i++) {
     const flag *f = &flags[i];
@@ -171,6 +179,7 @@ bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
                                 : fl_json_set_num(obj, f->name, v);
     if (!ok) return false;
   }
+  if (fl_mix_is_anchored(&o->kinds) && !write_kinds(o, obj)) return false;
   return fl_json_set_str(obj, "gen-kv", fl_kv_words[o->gen_kv == FL_KV_F16]) &&
          fl_json_set_str(obj, "positions", fl_positions_words[o->positions == FL_POS_SHARED]);
 }
@@ -207,6 +216,14 @@ static int read_flag(fl_train_options *o, const flag *f, const fl_json *obj, fl_
   return FL_OK;
 }
 
+/* Fleets that say nothing are of the seeds alone. */
+static int read_kinds(const fl_json *obj, fl_mix *out, fl_err *err) {
+  const char *s = NULL;
+  *out = (fl_mix){ 0 };
+  if (!fl_json_get_str(obj, "kinds", &s) || fl_mix_parse(out, s, NULL) == FL_OK) return FL_OK;
+  return fl_fail(err, FL_EINPUT, "flag \"kinds\" is no list of kinds");
+}
+
 int fl_train_options_read(fl_train_options *io, const fl_json *obj, fl_err *err) {
   fl_train_options o = *io;
   for (size_t i = 0; i < N_FLAGS; i++) {
@@ -217,6 +234,7 @@ int fl_train_options_read(fl_train_options *io, const fl_json *obj, fl_err *err)
   int kv = o.gen_kv, positions = o.positions;
   int rc = read_word(obj, "gen-kv", fl_kv_words, &kv, err);
   if (rc == FL_OK) rc = read_word(obj, "positions", fl_positions_words, &positions, err);
+  if (rc == FL_OK) rc = read_kinds(obj, &o.kinds, err);
   if (rc != FL_OK) return rc;
   o.gen_kv = (fl_kv_type)kv;
   o.positions = (fl_positions)positions;

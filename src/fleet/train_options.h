@@ -33,6 +33,7 @@ typedef struct fl_train_options {
   size_t max_q, max_a;
   size_t turns;          /* requests and answers of a conversation at most */
   double think;          /* probability that bot A reasons first */
+  fl_mix kinds;          /* of conversations, with their weights */
   size_t init;           /* fl_init */
   const char *init_file; /* borrowed; of FL_INIT_FILE, not kept in the manifest */
   uint64_t seed;

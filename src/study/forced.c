@@ -69,7 +69,7 @@ static size_t cut(runner *r, size_t *of, size_t *at) {
     r->span[r->n_pieces] = (fl_span){ .seq = r->seq[*of],
                                       .tokens = ids->data + *at,
                                       .n_rows = n,
-                                      .n_silent = silent < n ? silent : n };
+                                      .n_no_output = silent < n ? silent : n };
     r->piece[r->n_pieces++] = (piece){ *of, *at, n };
     rows += n;
     *at += n;
