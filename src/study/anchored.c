@@ -14,10 +14,6 @@ enum {
   WHOLE_EVERY = 3   /* of so many clozes one asks for the whole sentence */
 };
 
-const char fl_sentence_instruction[] =
-    "Write one question that the document answers. Name who or what it is about. Give the question "
-    "alone.";
-
 void fl_anchored_release(fl_anchored *a) {
   fl_free(a->request);
   fl_free(a->answer);
@@ -210,9 +206,10 @@ static bool make_cloze(maker *mk, fl_anchored *a, const fl_term *term) {
   return ok;
 }
 
-/* Half of the questions are on two spans, where the one before is of the same paragraph. */
+/* Half of the questions are on two spans, where the one before is of the same paragraph; half of
+ * the others are answered by the span itself. */
 static bool make_sentence(maker *mk, fl_anchored *a) {
-  fl_buf shown = { 0 };
+  fl_buf shown = { 0 }, answer = { 0 };
   const bool both = fl_rng_below(&mk->rng, 2) == 0;
   fl_buf_append(&shown, mk->where.data, mk->where.len);
   fl_buf_puts(&shown, ":\n\n");
@@ -223,7 +220,11 @@ static bool make_sentence(maker *mk, fl_anchored *a) {
     fl_buf_putc(&shown, mk->span->sort == FL_SPAN_SENTENCE ? ' ' : '\n');
   }
   put_span(&shown, mk, mk->span);
-  return take_text(&a->shown, &shown);
+  if (!both && fl_rng_below(&mk->rng, 2) == 0) put_span(&answer, mk, mk->span);
+  const bool given = answer.len > 0 || answer.oom;
+  const bool ok = take_text(&a->shown, &shown) && (!given || take_text(&a->answer, &answer));
+  fl_buf_release(&answer);
+  return ok;
 }
 
 static bool make_way(maker *mk, fl_way *way, fl_anchored *a) {

@@ -9,7 +9,8 @@
  *             from there on, as far as an answer may go, to the end of a span
  *   cloze     the span with a term missing (terms.h): the answer is the term, or the whole span
  *   sentence  bot A sees the span, what stands before it in its paragraph and the headings over it,
- *             never the chunk, and writes a question; bot B answers it behind the chunk
+ *             never the chunk, and writes a question; bot B answers it behind the chunk, or the
+ *             span is the answer
  * A request names the document's title and the headings, so that it means something to who does not
  * see the chunk.
  */
@@ -24,7 +25,7 @@ typedef struct fl_anchored {
   size_t span;             /* index of the span */
   size_t first, end;       /* the chunk, in tokens of the document; it holds the following */
   size_t at_first, at_end; /* what the conversation is about, in tokens */
-  char *request, *answer;  /* quote, cloze; NULL: the bots' */
+  char *request, *answer;  /* quote, cloze, the latter of sentences too; NULL: the bots' */
   char *shown;             /* sentence: what bot A reads in place of the chunk */
 } fl_anchored;
 
@@ -34,9 +35,6 @@ int fl_anchored_make(fl_anchored *out, fl_way *way, uint32_t nth, uint32_t doc_k
                      const fl_study_options *o, const fl_doc_text *doc, const fl_text_spans *spans,
                      fl_err *err);
 void fl_anchored_release(fl_anchored *a);
-
-/* What bot A is told with a sentence before it. */
-extern const char fl_sentence_instruction[];
 
 /* The span of the nth anchored draw. FL_ENOMEM. */
 int fl_anchored_span(size_t *out, uint32_t nth, uint32_t doc_key, uint64_t seed, size_t n_spans);

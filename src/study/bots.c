@@ -1,10 +1,12 @@
-/* bots.c - the stages of study.c: what bot A is told and writes, what bot B answers, and the answers
- * that are given instead. */
+/* bots.c - the stages of study.c: what bot A is told and writes, what bot B answers, and the
+ * answers that are given instead. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "cartridge/cartridge.h"
 #include "study/echo.h"
+#include "study/examples.h"
 #include "study/forced.h"
 #include "study/maker.h"
 #include "study/note.h"
@@ -30,18 +32,14 @@ static int put_prompt(maker *mk, item *it, const fl_ids *before, const char *use
   return rc;
 }
 
-/* A stream on a fork of a system message's rows. */
-static int add_stream(maker *mk, item *it, const base *on, const fl_ids *before, const char *user,
-                      size_t len, size_t max_new, bool thinking) {
-  const fl_seq *system = on->seq;
+/* A stream that goes on with it->prompt behind the first rows of a sequence. */
+static int add_stream(maker *mk, item *it, const fl_seq *system, size_t rows, size_t max_new) {
   fl_stream *s = &mk->stream[mk->n_live];
-  int rc = put_prompt(mk, it, before, user, len, thinking);
-  if (rc != FL_OK) return rc;
   *s = (fl_stream){ .prompt = it->prompt.data,
                     .n_prompt = it->prompt.len,
                     .max_new = max_new,
                     .sampling = FL_SAMPLING_GREEDY };
-  rc = fl_seq_fork(&s->seq, system, fl_seq_rows(system), mk->err);
+  int rc = fl_seq_fork(&s->seq, system, rows, mk->err);
   if (rc != FL_OK) return rc;
   mk->live[mk->n_live++] = it;
   mk->stats.prefill_tokens += it->prompt.len;
@@ -130,23 +128,20 @@ static int take_request(maker *mk, size_t i) {
   if (rc != FL_OK) return rc;
   fl_reject why = judge(s, &it->request, mk->o->max_q);
   if (why == FL_REJECT_NOT && it->way == FL_WAY_SENTENCE &&
-      !fl_echo_shares(it->request.text, it->anchor.shown))
+      !(fl_echo_asks(it->request.text) && fl_echo_shares(it->request.text, it->anchor.shown)))
     why = FL_REJECT_FOREIGN;
   if (why != FL_REJECT_NOT) refuse(mk, it, why, "request");
   return FL_OK;
 }
 
 /* Whether a stage's prompt and what it may write find room behind the chunk in the context. */
-static bool has_room(const maker *mk, const item *it, const base *on, size_t max_new) {
-  const size_t n_ctx = fl_model_hparams(mk->model)->n_ctx;
-  return fl_seq_rows(on->seq) + it->prompt.len + max_new <= n_ctx;
+static bool has_room(const maker *mk, const item *it, size_t rows, size_t max_new) {
+  return rows + it->prompt.len + max_new <= fl_model_hparams(mk->model)->n_ctx;
 }
-
-static void drop_last_stream(maker *mk) { fl_seq_free(mk->stream[--mk->n_live].seq); }
 
 /* What bot A is told: the instruction, in later turns behind the answer to its last request. */
 static char *instruction(const maker *mk, const item *it) {
-  const char *seed = it->way == FL_WAY_SENTENCE ? fl_sentence_instruction : seed_of(mk, it)->text;
+  const char *seed = seed_of(mk, it)->text;
   return it->last_answer ? fl_asprintf("%s\n\n%s", it->last_answer, seed) : fl_strdup(seed);
 }
 
@@ -158,22 +153,60 @@ static int take_given(maker *mk, item *it, const char *text) {
   return it->request.text ? FL_OK : fl_fail(mk->err, FL_ENOMEM, "out of memory for a request");
 }
 
+/* Who sees a sentence alone is shown it behind examples, and in every other attempt as a document
+ * of its own: what a model follows differs. *from, *rows: what the prompt stands behind. */
+static int prompt_on_sentence(maker *mk, item *it, const fl_seq **from, size_t *rows) {
+  const char *shown = it->anchor.shown, *told = fl_sentence_instruction;
+  fl_ids ids = { 0 };
+  size_t same = 0;
+  int rc = FL_OK;
+  if (mk->attempt % 2 == 0) {
+    rc = fl_examples_render(&ids, mk->model, shown, mk->err);
+    while (same + 1 < ids.len && same < mk->examples.len &&
+           ids.data[same] == mk->examples.data[same])
+      same++;
+  } else {
+    rc = fl_wrapped_system(&ids, mk->model, shown, strlen(shown), 0, mk->err);
+    if (rc == FL_OK)
+      rc = fl_chat_user(&ids, fl_model_template(mk->model), fl_model_tokenizer(mk->model), told,
+                        strlen(told), true, it->thinks, mk->err);
+  }
+  fl_ids_reset(&it->prompt);
+  fl_ids_append(&it->prompt, ids.data + same, ids.len - same);
+  if (rc == FL_OK && (ids.oom || it->prompt.oom))
+    rc = fl_fail(mk->err, FL_ENOMEM, "out of memory for a prompt");
+  fl_ids_release(&ids);
+  *from = mk->examples_seq;
+  *rows = same;
+  return rc;
+}
+
+static int prompt_on_chunk(maker *mk, item *it, const fl_seq **from, size_t *rows) {
+  char *text = instruction(mk, it);
+  if (!text) return fl_fail(mk->err, FL_ENOMEM, "out of memory for a prompt");
+  int rc = put_prompt(mk, it, &it->dialogue, text, strlen(text), it->thinks);
+  fl_free(text);
+  *from = it->base->seq;
+  *rows = fl_seq_rows(it->base->seq);
+  return rc;
+}
+
 static int ask_one(maker *mk, item *it) {
+  const fl_seq *from = NULL;
+  size_t rows = 0;
   if (it->anchor.request) return take_given(mk, it, it->anchor.request);
   if (it->way == FL_WAY_SEEDS && seed_of(mk, it)->is_request)
     return take_given(mk, it, seed_of(mk, it)->text);
-  const base *on = it->shown ? it->shown : it->base;
   const size_t max_new = mk->o->max_q + (it->thinks ? THINK_ROOM : 0);
-  char *text = instruction(mk, it);
-  if (!text) return fl_fail(mk->err, FL_ENOMEM, "out of memory for a prompt");
-  int rc = add_stream(mk, it, on, &it->dialogue, text, strlen(text), max_new, it->thinks);
-  fl_free(text);
+  int rc = it->way == FL_WAY_SENTENCE ? prompt_on_sentence(mk, it, &from, &rows)
+                                      : prompt_on_chunk(mk, it, &from, &rows);
   if (rc != FL_OK) return rc;
-  if (!has_room(mk, it, on, max_new)) {
+  if (!has_room(mk, it, rows, max_new)) {
     it->closed = true;
-    drop_last_stream(mk);
     return FL_OK;
   }
+  rc = add_stream(mk, it, from, rows, max_new);
+  if (rc != FL_OK) return rc;
   fl_stream *s = &mk->stream[mk->n_live - 1];
   s->sampling.temperature = mk->o->temperature;
   s->rng =
@@ -253,26 +286,32 @@ static int keep_turn(maker *mk, item *it, const fl_ids *answer, int32_t stop) {
 
 /* --- bot B --------------------------------------------------------------------------------- */
 
+/* An answer about a sentence is known to be about it by its words. */
+static fl_reject judge_on_sentence(const item *it) {
+  const char *request = it->request.text, *answer = it->answer.text;
+  if (fl_echo_repeats(request, answer)) return FL_REJECT_ECHO;
+  return fl_echo_tells(request, answer, it->anchor.shown) ? FL_REJECT_NOT : FL_REJECT_FOREIGN;
+}
+
 static int take_answer(maker *mk, size_t i) {
   item *it = mk->live[i];
   const fl_stream *s = &mk->stream[i];
   int rc = fl_bot_text_read(&it->answer, fl_model_tokenizer(mk->model), &s->out, mk->err);
   if (rc != FL_OK) return rc;
   fl_reject why = judge(s, &it->answer, mk->o->max_a);
-  if (why == FL_REJECT_NOT && it->way == FL_WAY_SENTENCE &&
-      fl_echo_repeats(it->request.text, it->answer.text))
-    why = FL_REJECT_ECHO;
+  if (why == FL_REJECT_NOT && it->way == FL_WAY_SENTENCE) why = judge_on_sentence(it);
   if (why == FL_REJECT_NOT) return keep_turn(mk, it, &s->out, s->stop_token);
   refuse(mk, it, why, "answer");
   return FL_OK;
 }
 
 static int answer_one(maker *mk, item *it) {
-  int rc = add_stream(mk, it, it->base, &it->history, it->request.text, it->request.len,
-                      mk->o->max_a, false);
-  if (rc != FL_OK || has_room(mk, it, it->base, mk->o->max_a)) return rc;
+  const fl_seq *system = it->base->seq;
+  int rc = put_prompt(mk, it, &it->history, it->request.text, it->request.len, false);
+  if (rc != FL_OK) return rc;
+  if (has_room(mk, it, fl_seq_rows(system), mk->o->max_a))
+    return add_stream(mk, it, system, fl_seq_rows(system), mk->o->max_a);
   refuse(mk, it, FL_REJECT_LONG, "request");
-  drop_last_stream(mk);
   return FL_OK;
 }
 
@@ -289,8 +328,11 @@ static int give_one(maker *mk, item *it) {
   if (rc == FL_OK && it->given.oom) rc = fl_fail(mk->err, FL_ENOMEM, "out of memory for an answer");
   if (rc != FL_OK) return rc;
   mk->stats.prefill_tokens += it->prompt.len + it->given.len;
+  const fl_reject why = it->way == FL_WAY_SENTENCE ? judge_on_sentence(it) : FL_REJECT_NOT;
   if (it->given.len == 0) refuse(mk, it, FL_REJECT_EMPTY, "answer");
-  else if (it->given.len > mk->o->max_a || !has_room(mk, it, it->base, it->given.len))
+  else if (why != FL_REJECT_NOT) refuse(mk, it, why, "answer");
+  else if (it->given.len > mk->o->max_a ||
+           !has_room(mk, it, fl_seq_rows(it->base->seq), it->given.len))
     refuse(mk, it, FL_REJECT_LONG, "answer");
   else if (it->prompt.len > mk->o->max_q + mk->o->max_a) refuse(mk, it, FL_REJECT_LONG, "request");
   else mk->forced[mk->n_forced++] = it;

@@ -55,6 +55,20 @@ bool fl_echo_shares(const char *request, const char *about) {
   return false;
 }
 
+bool fl_echo_tells(const char *request, const char *answer, const char *about) {
+  word w;
+  while (next_word(&answer, &w))
+    if (says_much(&w) && has(about, NULL, &w) && !has(request, NULL, &w)) return true;
+  return false;
+}
+
+bool fl_echo_asks(const char *request) {
+  static const char *const marks[] = { "?", "\xef\xbc\x9f", "\xd8\x9f", "\xcd\xbe" };
+  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+    if (strstr(request, marks[i])) return true;
+  return false;
+}
+
 bool fl_echo_repeats(const char *request, const char *answer) {
   word w;
   while (next_word(&answer, &w))

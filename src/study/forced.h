@@ -12,8 +12,8 @@ typedef struct fl_forced {
   double loss; /* out: of the teacher on the answer's own tokens, their sum in nats */
 } fl_forced;
 
-/* All of them packed into passes of the pass's max_rows; by the row rule none has other bits for the
- * others. FL_EINTR where the options' `cancelled` says so. pass: max_spans >= n. */
+/* All of them packed into passes of the pass's max_rows; by the row rule none has other bits for
+ * the others. FL_EINTR where the options' `cancelled` says so. pass: max_spans >= n. */
 int fl_forced_run(fl_forced *f, size_t n, const fl_study_options *o, fl_pass *pass, fl_err *err);
 
 #endif

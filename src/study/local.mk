@@ -7,6 +7,7 @@ src_libflstudy_a_SOURCES = \
 	src/study/conv_json.c src/study/conv_json.h \
 	src/study/doc_text.c \
 	src/study/echo.c src/study/echo.h \
+	src/study/examples.c src/study/examples.h \
 	src/study/forced.c src/study/forced.h \
 	src/study/mix.c src/study/mix.h \
 	src/study/note.c src/study/note.h \

@@ -16,7 +16,6 @@ enum {
 typedef struct base { /* the system rows of one chunk */
   const fl_doc_text *doc;
   size_t first, end;
-  const char *text; /* what bot A of one conversation sees alone; NULL: the chunk */
   fl_seq *seq;
 } base;
 
@@ -26,7 +25,6 @@ typedef struct item { /* one conversation on its way */
   fl_way way;
   uint32_t kind;       /* of the seeds */
   fl_anchored anchor;  /* of the other ways */
-  const base *shown;   /* what bot A sees in place of the chunk; NULL: the chunk */
   bool thinks;         /* bot A reasons before its requests */
   bool closed;         /* no further turn */
   size_t turns;        /* that came out */
@@ -55,12 +53,14 @@ typedef struct maker {
   fl_events *log;
   fl_err *err;
   size_t n, n_base, n_live, n_forced, n_docs;
-  item *item;        /* [n] */
-  base *base;        /* [2 n] */
-  doc_spans *docs;   /* [n] of the documents of anchored conversations */
-  fl_stream *stream; /* [n], the first n_live in use */
-  item **live;       /* [n] whose stream it is */
-  item **forced;     /* [n], the first n_forced in use: whose answer is given */
+  item *item;           /* [n] */
+  base *base;           /* [n] */
+  fl_ids examples;      /* what bots A that see a sentence alone begin with */
+  fl_seq *examples_seq; /* their rows; NULL: no conversation needs them */
+  doc_spans *docs;      /* [n] of the documents of anchored conversations */
+  fl_stream *stream;    /* [n], the first n_live in use */
+  item **live;          /* [n] whose stream it is */
+  item **forced;        /* [n], the first n_forced in use: whose answer is given */
   uint32_t attempt;
   size_t turn;
   fl_study_stats stats;

@@ -12,7 +12,7 @@ typedef enum fl_reject {
   FL_REJECT_CUT,
   FL_REJECT_LONG,
   FL_REJECT_REPETITIVE,
-  FL_REJECT_FOREIGN, /* a question with no word of what it was to be about */
+  FL_REJECT_FOREIGN, /* a request that asks nothing, or a text with no word of what it is about */
   FL_REJECT_ECHO,    /* an answer that says nothing beyond its request */
   FL_REJECT_SAME     /* a request that was there before */
 } fl_reject;
@@ -30,7 +30,8 @@ typedef struct fl_written {
   bool cut;          /* the limit ended it */
 } fl_written;
 
-/* The first four of these alone, in this order: empty, cut, long (over 16 bytes for every token allowed), repetitive. */
+/* The first four of these alone, in this order: empty, cut, long (over 16 bytes for every token
+ * allowed), repetitive. */
 fl_reject fl_reject_judge(const fl_written *w);
 
 /* A loop: 16 tokens or more of which one 4-gram, counted without overlap, makes up over half; or

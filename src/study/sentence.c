@@ -89,7 +89,8 @@ static size_t stop_after(const char *text, size_t from, size_t at, size_t to) {
   return to;
 }
 
-/* Where to cut within from .. to, as late as may be: behind a line, a clause, a word, a character. */
+/* Where to cut within from .. to, as late as may be: behind a line, a clause, a word, a character.
+ */
 static size_t cut(const char *text, size_t from, size_t to) {
   static const char *const marks[] = { "\n", ";:", ",", " \t" };
   for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)

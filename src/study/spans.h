@@ -1,5 +1,5 @@
-/* spans.h - a text taken apart into what can be asked about: sentences, rows of tables, stretches of
- * code, each under the headings that it stands under.
+/* spans.h - a text taken apart into what can be asked about: sentences, rows of tables, stretches
+ * of code, each under the headings that it stands under.
  *
  * Headings are those of Markdown, and in plain text lines that stand alone and are numbered ("2.1
  * Fields") or in capitals. Nothing is interpreted beyond that: a span is a range of bytes of the

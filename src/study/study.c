@@ -21,6 +21,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
+#include "study/examples.h"
 #include "study/maker.h"
 
 enum { PROMPT_SLACK = 256 };
@@ -63,7 +64,7 @@ static int check_options(const fl_study_options *o, const fl_model *m, fl_err *e
 static const base *find_base(maker *mk, const fl_doc_text *doc, size_t first, size_t end) {
   for (size_t i = 0; i < mk->n_base; i++) {
     const base *b = &mk->base[i];
-    if (!b->text && b->doc == doc && b->first == first && b->end == end) return b;
+    if (b->doc == doc && b->first == first && b->end == end) return b;
   }
   mk->base[mk->n_base] = (base){ .doc = doc, .first = first, .end = end };
   return &mk->base[mk->n_base++];
@@ -89,13 +90,22 @@ static int prefill(maker *mk, fl_seq *seq, const fl_ids *ids) {
 static int run_base(maker *mk, base *b) {
   const size_t from = b->first > 0 ? b->doc->token_end[b->first - 1] : 0;
   const size_t to = b->end > 0 ? b->doc->token_end[b->end - 1] : 0;
-  const char *text = b->text ? b->text : b->doc->text + from;
   fl_ids ids = { 0 };
-  int rc = fl_wrapped_system(&ids, mk->model, text, b->text ? strlen(text) : to - from, 0, mk->err);
+  int rc = fl_wrapped_system(&ids, mk->model, b->doc->text + from, to - from, 0, mk->err);
   if (rc == FL_OK) rc = fl_seq_new(&b->seq, mk->pool, mk->err);
   if (rc == FL_OK) rc = prefill(mk, b->seq, &ids);
   mk->stats.prefill_tokens += ids.len;
   fl_ids_release(&ids);
+  return rc;
+}
+
+/* Once a call. */
+static int run_examples(maker *mk) {
+  if (mk->examples_seq) return FL_OK;
+  int rc = fl_examples_render(&mk->examples, mk->model, "", mk->err);
+  if (rc == FL_OK) rc = fl_seq_new(&mk->examples_seq, mk->pool, mk->err);
+  if (rc == FL_OK) rc = prefill(mk, mk->examples_seq, &mk->examples);
+  mk->stats.prefill_tokens += mk->examples.len;
   return rc;
 }
 
@@ -122,10 +132,7 @@ static int set_up_anchored(maker *mk, item *it, const fl_doc_text *doc, uint32_t
   it->closed = rc == FL_EINPUT;
   if (rc != FL_OK) return it->closed ? FL_OK : rc;
   it->base = find_base(mk, doc, it->anchor.first, it->anchor.end);
-  if (!it->anchor.shown) return FL_OK;
-  mk->base[mk->n_base] = (base){ .doc = doc, .text = it->anchor.shown };
-  it->shown = &mk->base[mk->n_base++];
-  return FL_OK;
+  return it->anchor.shown ? run_examples(mk) : FL_OK;
 }
 
 static int set_up_item(maker *mk, item *it, const fl_conv_plan *plan, const fl_doc_text *doc) {
@@ -149,7 +156,7 @@ static int set_up(maker *mk, const fl_conv_plan *plans, const fl_doc_text *const
   const size_t top_k = mk->o->top_k < n_vocab ? mk->o->top_k : n_vocab;
   int rc = FL_OK;
   mk->item = fl_calloc(mk->n, sizeof *mk->item);
-  mk->base = fl_calloc(2 * mk->n, sizeof *mk->base);
+  mk->base = fl_calloc(mk->n, sizeof *mk->base);
   mk->docs = fl_calloc(mk->n, sizeof *mk->docs);
   mk->stream = fl_calloc(mk->n, sizeof *mk->stream);
   mk->live = fl_calloc(mk->n, sizeof *mk->live);
@@ -178,6 +185,8 @@ static void tear_down(maker *mk) {
     fl_target_room_release(&mk->item[i].room);
   }
   for (size_t i = 0; i < mk->n_base; i++) fl_seq_free(mk->base[i].seq);
+  fl_seq_free(mk->examples_seq);
+  fl_ids_release(&mk->examples);
   for (size_t i = 0; i < mk->n_docs; i++) fl_text_spans_release(&mk->docs[i].spans);
   fl_kv_pool_trim(mk->pool);
   fl_pass_evict_pages(mk->pass);

@@ -93,8 +93,9 @@ typedef struct fl_study_stats {
   double gen_s;
 } fl_study_stats;
 
-/* The chunk of a plan of the seeds alone: half-open token span. Draws 0..S-1, S..2S-1, ... of a document cover it
- * exactly once each, S being about n_tokens / mean chunk length (chunk.c says how). */
+/* The chunk of a plan of the seeds alone: half-open token span. Draws 0..S-1, S..2S-1, ... of a
+ * document cover it exactly once each, S being about n_tokens / mean chunk length (chunk.c says
+ * how). */
 void fl_study_chunk(const fl_study_options *o, const fl_doc_text *doc, const fl_conv_plan *plan,
                     size_t *first, size_t *end);
 

@@ -22,8 +22,8 @@ typedef struct fl_term {
 
 enum { FL_MAX_TERMS = 64 };
 
-/* The terms of a span, at most FL_MAX_TERMS, in the order of the text. What `known` (NUL-terminated)
- * says already, and what stands twice in the span, is none. */
+/* The terms of a span, at most FL_MAX_TERMS, in the order of the text. What `known`
+ * (NUL-terminated) says already, and what stands twice in the span, is none. */
 size_t fl_terms_find(fl_term out[FL_MAX_TERMS], const char *text, size_t len,
                      const fl_text_span *span, const char *known);
 /* Draws one: the first three sorts and rare words alike where the span has them, plain words only
