@@ -11,6 +11,10 @@
 #include "study/maker.h"
 #include "study/note.h"
 
+/* Nats a token: above it the teacher would rather say something else, and its words teach nothing
+ * about the document. */
+#define MAX_TEACHER_LOSS 2.0
+
 /* --- one stage ----------------------------------------------------------------------------- */
 
 static const fl_seed_kind *seed_of(const maker *mk, const item *it) {
@@ -351,8 +355,11 @@ static int run_forced(maker *mk) {
                         .room = &mk->forced[i]->room };
   int rc = fl_forced_run(f, mk->n_forced, mk->o, mk->pass, mk->err);
   for (size_t i = 0; rc == FL_OK && i < mk->n_forced; i++) {
-    mk->forced[i]->loss = f[i].loss;
-    rc = keep_turn(mk, mk->forced[i], &mk->forced[i]->given, end >= 0 ? end : fl_tokenizer_eos(t));
+    item *it = mk->forced[i];
+    it->loss = f[i].loss;
+    if (it->loss > MAX_TEACHER_LOSS * (double)it->given.len)
+      refuse(mk, it, FL_REJECT_UNSURE, "answer");
+    else rc = keep_turn(mk, it, &it->given, end >= 0 ? end : fl_tokenizer_eos(t));
   }
   fl_free(f);
   mk->n_forced = 0;

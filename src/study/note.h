@@ -1,5 +1,5 @@
-/* note.h - the event of a conversation that was tried ("study" in man/flotilla-events.5). Private
- * to the layer: the model's own pair of bots and a remote one log alike. */
+/* note.h - the event of a conversation that was tried ("study" in man/flotilla-events.5). The
+ * model's own pair of bots, a remote one and the trainer log alike. */
 #ifndef FL_STUDY_NOTE_H
 #define FL_STUDY_NOTE_H
 

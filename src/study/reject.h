@@ -14,11 +14,12 @@ typedef enum fl_reject {
   FL_REJECT_REPETITIVE,
   FL_REJECT_FOREIGN, /* a request that asks nothing, or a text with no word of what it is about */
   FL_REJECT_ECHO,    /* an answer that says nothing beyond its request */
+  FL_REJECT_UNSURE,  /* a given answer that the teacher does not believe */
   FL_REJECT_SAME     /* a request that was there before */
 } fl_reject;
 
-/* "empty", "cut", "long", "repetitive", "foreign", "echo", "same" as in the event log; NULL for
- * FL_REJECT_NOT. */
+/* "empty", "cut", "long", "repetitive", "foreign", "echo", "unsure", "same" as in the event log;
+ * NULL for FL_REJECT_NOT. */
 const char *fl_reject_name(fl_reject r);
 
 /* What a bot wrote, its reasoning and surrounding white space taken off. */

@@ -65,6 +65,9 @@ typedef struct fl_targets {
   float *prob;
 } fl_targets;
 
+/* The loss of a student that gives these very probabilities, summed over the rows. */
+double fl_targets_entropy(const fl_targets *t);
+
 /* One conversation, ready for the student. Owned by the caller (fl_conv_release). */
 typedef struct fl_conv {
   fl_ids tokens; /* user turn, opener, answer (and end of turn if B stopped by itself) */

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "fleet/train_options.h"
+#include "study/note.h"
 #include "trainer/state.h"
 #include "kernels/peak.h"
 
@@ -34,6 +35,21 @@ static void put_residents(fl_buf *b, const fl_trainer *t) {
 void fl_log_docs(const fl_trainer *t) {
   for (size_t i = 0; i < t->f->m.n; i++)
     fl_log_doc(t->f, i, t->f->m.doc[i].steps > 0 ? "kept" : "new");
+}
+
+void fl_log_same(const fl_trainer *t, const fl_conv_plan *plan, const fl_conv *c) {
+  if (!fl_dist_leads(t->f->dist)) return;
+  fl_study_log(t->f->log, &(fl_study_note){ .plan = plan,
+                                            .kind = fl_conv_kind(c),
+                                            .first = c->first,
+                                            .end = c->end,
+                                            .at_first = c->at_first,
+                                            .at_end = c->at_end,
+                                            .teacher = NAN,
+                                            .request = c->request,
+                                            .request_len = strlen(c->request),
+                                            .why = FL_REJECT_SAME,
+                                            .of = "request" });
 }
 
 void fl_log_replayed(const fl_trainer *t, size_t doc, uint32_t conv, const fl_conv *c) {
@@ -75,6 +91,30 @@ static void put_visibility(fl_event *e, const fl_trainer *t, const fl_round_repo
   raw(e, "steps", b);
 }
 
+/* {"quote":0.81,...}: by how much the students of a kind did worse than their teacher, in nats a
+ * supervised token. */
+static void put_gain(fl_event *e, const fl_round_report *r, fl_buf *b) {
+  fl_buf_putc(b, '{');
+  for (size_t i = 0; i < r->n_convs; i++) {
+    const char *kind = fl_conv_kind(r->conv[i].conv);
+    double gain = 0;
+    size_t tokens = 0, first = 0;
+    while (strcmp(fl_conv_kind(r->conv[first].conv), kind) != 0) first++;
+    if (first < i) continue;
+    for (size_t j = i; j < r->n_convs; j++) {
+      const fl_conv *c = r->conv[j].conv;
+      if (strcmp(fl_conv_kind(c), kind) != 0) continue;
+      gain += r->loss[j] - fl_targets_entropy(&c->targets);
+      tokens += c->targets.n_rows;
+    }
+    if (i > 0) fl_buf_putc(b, ',');
+    fl_json_escape(b, kind, strlen(kind));
+    fl_buf_printf(b, ":%.6g", gain / (double)tokens);
+  }
+  fl_buf_putc(b, '}');
+  raw(e, "gain", b);
+}
+
 void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_fleet *f = t->f;
   fl_buf b = { 0 };
@@ -89,6 +129,7 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_event_int(&e, "tokens", (int64_t)r->step.n_sup);
   fl_event_int(&e, "rows", (int64_t)r->step.n_rows);
   fl_event_int(&e, "fresh", (int64_t)r->n_fresh);
+  put_gain(&e, r, &b);
   put_visibility(&e, t, r, &b);
   fl_event_num(&e, "seconds", r->seconds);
   fl_event_num(&e, "gen_s", r->study.gen_s);

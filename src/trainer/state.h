@@ -73,6 +73,7 @@ fl_rot_limits fl_trainer_limits(const fl_trainer *t);
 typedef struct fl_round_report {
   size_t doc; /* target, position in the manifest */
   const fl_step_conv *conv;
+  const double *loss; /* [n_convs] of each, the sum over its supervised rows */
   size_t n_convs, n_fresh;
   fl_step_result step;
   fl_study_stats study;
@@ -81,6 +82,8 @@ typedef struct fl_round_report {
 } fl_round_report;
 void fl_log_docs(const fl_trainer *t);
 void fl_log_round(fl_trainer *t, const fl_round_report *r);
+/* A fresh conversation that is dropped for its request. */
+void fl_log_same(const fl_trainer *t, const fl_conv_plan *plan, const fl_conv *c);
 void fl_log_replayed(const fl_trainer *t, size_t doc, uint32_t conv, const fl_conv *c);
 void fl_log_rotation(const fl_trainer *t, const size_t *out, size_t n_out, const size_t *in,
                      size_t n_in);
