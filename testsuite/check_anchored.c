@@ -192,7 +192,7 @@ START_TEST(lines_give_the_place_back) {
     fl_json_free(o);
     fl_buf_release(&line);
   }
-  release(all, N);
+  release(all, 2);
   lab_free(s);
 }
 END_TEST
