@@ -18,6 +18,10 @@ include $(srcdir)/testsuite/fleet.mk
 include $(srcdir)/testsuite/trainer.mk
 include $(srcdir)/testsuite/serve.mk
 include $(srcdir)/testsuite/http.mk
+include $(srcdir)/testsuite/eval.mk
+include $(srcdir)/testsuite/gate.mk
+include $(srcdir)/testsuite/convert.mk
+include $(srcdir)/testsuite/bench.mk
 include $(srcdir)/testsuite/cli.mk
 include $(srcdir)/testsuite/tui.mk
 

@@ -178,32 +178,30 @@ int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
   }
 }
 
-static void print_doc(fl_buf *b, const fl_fleet *f, const fl_hit *h) {
+static void print_hit(fl_buf *b, const fl_fleet *f, const fl_hit *h, bool chunk) {
   const fl_doc_entry *d = &f->m.doc[h->doc];
-  fl_buf_printf(b, "{\"doc\":%lu,\"name\":", (unsigned long)d->id);
-  fl_json_escape(b, d->name, strlen(d->name));
-  fl_buf_printf(b, ",\"score\":%.6f}", h->score);
+  fl_jsonw_open(b, NULL, '{');
+  if (chunk) fl_jsonw_u64(b, "chunk", h->chunk);
+  fl_jsonw_u64(b, "doc", d->id);
+  if (!chunk) fl_jsonw_str(b, "name", d->name);
+  fl_jsonw_fixed(b, "score", h->score, 6);
+  fl_jsonw_close(b, '}');
 }
 
 void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
                    const fl_rag_options *o, const fl_hits *h) {
-  fl_buf_puts(b, "\"query\":");
-  fl_json_escape(b, query, len);
-  fl_buf_puts(b, ",\"chunks\":[");
-  for (size_t i = 0; i < h->n_chunks; i++) {
-    const fl_hit *c = &h->chunk[i];
-    fl_buf_printf(b, "%s{\"chunk\":%zu,\"doc\":%lu,\"score\":%.6f}", i ? "," : "", c->chunk,
-                  (unsigned long)f->m.doc[c->doc].id, c->score);
-  }
-  fl_buf_puts(b, "],\"docs\":[");
-  for (size_t i = 0; i < h->n_ranked; i++) {
-    if (i > 0) fl_buf_putc(b, ',');
-    print_doc(b, f, &h->ranked[i]);
-  }
-  fl_buf_puts(b, "],\"chosen\":[");
-  for (size_t i = 0; i < h->n_docs; i++)
-    fl_buf_printf(b, "%s%lu", i ? "," : "", (unsigned long)f->m.doc[h->doc[i].doc].id);
-  fl_buf_printf(b, "],\"floor\":%.6f,\"margin\":%.6f", o->floor, h->margin);
+  fl_jsonw_strn(b, "query", query, len);
+  fl_jsonw_open(b, "chunks", '[');
+  for (size_t i = 0; i < h->n_chunks; i++) print_hit(b, f, &h->chunk[i], true);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_open(b, "docs", '[');
+  for (size_t i = 0; i < h->n_ranked; i++) print_hit(b, f, &h->ranked[i], false);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_open(b, "chosen", '[');
+  for (size_t i = 0; i < h->n_docs; i++) fl_jsonw_u64(b, NULL, f->m.doc[h->doc[i].doc].id);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_fixed(b, "floor", o->floor, 6);
+  fl_jsonw_fixed(b, "margin", h->margin, 6);
 }
 
 static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
@@ -211,7 +209,6 @@ static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   fl_event e;
   fl_event_begin(&e, "retrieve");
   fl_event_int(&e, "id", (int64_t)f->next_query++);
-  fl_buf_putc(&e.text, ',');
   fl_hits_print(&e.text, f, query, len, o, h);
   fl_event_num(&e, "seconds", seconds);
   fl_event_emit(f->log, &e);
