@@ -134,7 +134,7 @@ void fl_stepper_free(fl_stepper *s) {
   fl_free(s);
 }
 
-const double *fl_stepper_losses(const fl_stepper *s) { return s->spread.loss; }
+const double *fl_stepper_losses(const fl_stepper *s) { return s->shard.loss; }
 
 /* --- checks -------------------------------------------------------------------------------- */
 
