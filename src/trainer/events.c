@@ -85,25 +85,23 @@ static void put_visibility(fl_event *e, const fl_trainer *t, const fl_round_repo
   fl_jsonw_close(b, '}');
 }
 
-/* By how much the students of each kind did worse than their teacher, in nats a supervised token.
- */
-static void put_gain(fl_event *e, const fl_round_report *r) {
-  fl_jsonw_open(&e->text, "gain", '{');
-  for (size_t i = 0; i < r->n_convs; i++) {
-    const char *kind = fl_conv_kind(r->conv[i].conv);
+void fl_round_gain(fl_buf *out, const fl_step_conv *conv, const double *loss, size_t n) {
+  fl_jsonw_open(out, NULL, '{');
+  for (size_t i = 0; i < n; i++) {
+    const char *kind = fl_conv_kind(conv[i].conv);
     double gain = 0;
     size_t tokens = 0, first = 0;
-    while (strcmp(fl_conv_kind(r->conv[first].conv), kind) != 0) first++;
+    while (strcmp(fl_conv_kind(conv[first].conv), kind) != 0) first++;
     if (first < i) continue;
-    for (size_t j = i; j < r->n_convs; j++) {
-      const fl_conv *c = r->conv[j].conv;
+    for (size_t j = i; j < n; j++) {
+      const fl_conv *c = conv[j].conv;
       if (strcmp(fl_conv_kind(c), kind) != 0) continue;
-      gain += r->loss[j] - fl_targets_entropy(&c->targets);
+      gain += loss[j] - fl_targets_entropy(&c->targets);
       tokens += c->targets.n_rows;
     }
-    fl_jsonw_num(&e->text, kind, gain / (double)tokens);
+    fl_jsonw_num(out, kind, gain / (double)tokens);
   }
-  fl_jsonw_close(&e->text, '}');
+  fl_jsonw_close(out, '}');
 }
 
 void fl_log_round(fl_trainer *t, const fl_round_report *r) {
@@ -119,7 +117,7 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_event_int(&e, "tokens", (int64_t)r->step.n_sup);
   fl_event_int(&e, "rows", (int64_t)r->step.n_rows);
   fl_event_int(&e, "fresh", (int64_t)r->n_fresh);
-  put_gain(&e, r);
+  if (r->gain.data && !r->gain.oom) fl_jsonw_raw(&e.text, "gain", r->gain.data, r->gain.len);
   put_visibility(&e, t, r);
   fl_event_num(&e, "seconds", r->seconds);
   fl_event_num(&e, "gen_s", r->study.gen_s);

@@ -219,10 +219,10 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   rep.lr = fl_rate_at(&rate, r.s->cart.steps);
   rc = step(&r, &rep.step, err);
   if (rc != FL_OK) goto done;
-  /* Logged before the fresh conversations move. */
+  /* Before the fresh conversations move. */
   rep.doc = r.s->doc;
   rep.conv = r.conv;
-  rep.loss = fl_stepper_losses(t->stepper);
+  fl_round_gain(&rep.gain, r.conv, fl_stepper_losses(t->stepper), r.n_convs);
   rep.n_convs = r.n_convs;
   rep.n_fresh = r.n_fresh;
   rep.study = r.stats;
@@ -232,6 +232,7 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   rep.work = (fl_work){ after.flop - before.flop, after.bytes - before.bytes };
   if (rc == FL_OK) fl_log_round(t, &rep);
 done:
+  fl_buf_release(&rep.gain);
   round_release(&r);
   return rc;
 }
