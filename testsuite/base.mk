@@ -1,6 +1,6 @@
 check_PROGRAMS += testsuite/check_base
-TESTS += testsuite/check_base testsuite/cli/layers.sh
-EXTRA_DIST += testsuite/cli/layers.sh
+base_tests = testsuite/check_base testsuite/cli/layers.sh testsuite/cli/suites.sh
+EXTRA_DIST += testsuite/cli/layers.sh testsuite/cli/suites.sh
 testsuite_check_base_SOURCES = testsuite/layer_base.c testsuite/suite.h testsuite/scratch.h \
 	testsuite/check_buf.c testsuite/check_cond.c testsuite/check_err.c testsuite/check_events.c \
 	testsuite/check_events_file.c testsuite/check_fs.c \

@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_bench
-TESTS += testsuite/check_bench testsuite/cli/bench.sh
+bench_tests = testsuite/check_bench testsuite/cli/bench.sh
 EXTRA_DIST += testsuite/cli/bench.sh
 testsuite_check_bench_SOURCES = testsuite/check_bench.c testsuite/suite.h testsuite/scratch.h
 testsuite_check_bench_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -Wno-missing-prototypes

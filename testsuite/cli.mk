@@ -1,5 +1,5 @@
 # cli: the program as people meet it
-cli_tests = \
+cli_scripts = \
 	testsuite/cli/help.sh \
 	testsuite/cli/usage.sh \
 	testsuite/cli/context.sh \
@@ -13,8 +13,8 @@ cli_tests = \
 	testsuite/cli/remote.sh \
 	testsuite/cli/study.sh \
 	testsuite/cli/detached.sh
-TESTS += $(cli_tests)
-EXTRA_DIST += testsuite/cli/lib.sh $(cli_tests) testsuite/peers/remote_llama.sh \
+cli_tests = $(cli_scripts)
+EXTRA_DIST += testsuite/cli/lib.sh $(cli_scripts) testsuite/peers/remote_llama.sh \
 	testsuite/peers/study_diff.py
 
 # A server for the remote generator to meet.
@@ -27,5 +27,5 @@ check_PROGRAMS += testsuite/make_model
 testsuite_make_model_SOURCES = testsuite/make_model.c testsuite/random_weights.h
 testsuite_make_model_LDADD = $(FORMATS_LIBS)
 
-TESTS += testsuite/peers/llama_state.sh
+cli_tests += testsuite/peers/llama_state.sh
 EXTRA_DIST += testsuite/peers/llama_state.sh testsuite/peers/llama_state.py

@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_convert
-TESTS += testsuite/check_convert testsuite/cli/archive.sh testsuite/cli/export.sh
+convert_tests = testsuite/check_convert testsuite/cli/archive.sh testsuite/cli/export.sh
 EXTRA_DIST += testsuite/cli/archive.sh testsuite/cli/export.sh
 testsuite_check_convert_SOURCES = testsuite/check_convert.c testsuite/cart_util.h testsuite/model_util.h \
 	testsuite/suite.h testsuite/scratch.h

@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_gate
-TESTS += testsuite/check_gate testsuite/cli/gates.sh
+gate_tests = testsuite/check_gate testsuite/cli/gates.sh
 EXTRA_DIST += testsuite/cli/gates.sh
 testsuite_check_gate_SOURCES = testsuite/check_gate.c testsuite/suite.h testsuite/scratch.h
 testsuite_check_gate_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -Wno-missing-prototypes
