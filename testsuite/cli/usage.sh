@@ -42,7 +42,7 @@ while read -r c; do
         if [ -n "$above" ]; then refused "$long" "$c" "$long" "$above"; fi
         if [ "$default" = - ]; then fail "$c $long: no default"; fi
         ;;
-      choice) refused "$long" "$c" "$long" nothing-like-it ;;
+      choice | form) refused "$long" "$c" "$long" nothing-like-it ;;
       text | list) refused "$long" "$c" "$long" ;;
       on | off) refused "$long" "$c" "$long=1" ;;
       *) fail "$c $long: unknown type $type" ;;
