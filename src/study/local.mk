@@ -16,8 +16,10 @@ src_libflstudy_a_SOURCES = \
 	src/study/remote.c src/study/remote.h \
 	src/study/remote_reply.c src/study/remote_reply.h \
 	src/study/remote_teacher.c \
+	src/study/seeds_file.c \
 	src/study/sentence.c src/study/sentence.h \
 	src/study/spans.c src/study/spans.h \
 	src/study/study.c src/study/study.h \
+	src/study/study_file.c src/study/study_file.h \
 	src/study/terms.c src/study/terms.h
 STUDY_LIBS = src/libflstudy.a $(CARTRIDGE_LIBS)
