@@ -92,8 +92,8 @@ static void init(void *args) {
   a->log_bytes = FL_EVENTS_PART_BYTES;
 }
 
-static size_t value_size(opt_type type) {
-  switch (type) {
+static size_t value_size(const opt_spec *s) {
+  switch (s->type) {
   case OPT_ON:
   case OPT_OFF: return sizeof(bool);
   case OPT_COUNT: return sizeof(size_t);
@@ -103,6 +103,7 @@ static size_t value_size(opt_type type) {
   case OPT_SECONDS: return sizeof(double);
   case OPT_TEXT: return sizeof(const char *);
   case OPT_CHOICE: return sizeof(int);
+  case OPT_FORM: return s->form->size;
   case OPT_LIST: break;
   }
   return sizeof(opt_list);
@@ -139,7 +140,7 @@ static void take_given(const opt_parsed *p, fl_train_options *to, const fl_train
                        const opt_spec *specs) {
   for (const opt_spec *s = specs; s->name; s++)
     if (options_given(p, s->name))
-      memcpy((char *)to + s->offset, (const char *)from + s->offset, value_size(s->type));
+      memcpy((char *)to + s->offset, (const char *)from + s->offset, value_size(s));
 }
 
 /* On resume the manifest's flags hold wherever none was given. */

@@ -27,6 +27,8 @@ typedef struct fl_train_options {
 #define FL_FLAG(kind, member, ...) FL_FLAG_TYPE_##kind member;
 #include "fleet/train_flags.def"
 #undef FL_FLAG
+  fl_mix kinds; /* of conversations, with their weights; in fleet.json where they are not the seeds
+                   alone */
   const char *init_file; /* borrowed; of FL_INIT_FILE, not kept in the manifest */
 } fl_train_options;
 

@@ -133,6 +133,8 @@ void fl_stepper_free(fl_stepper *s) {
   fl_free(s);
 }
 
+const double *fl_stepper_losses(const fl_stepper *s) { return s->shard.loss; }
+
 /* --- checks -------------------------------------------------------------------------------- */
 
 /* Rows of a conversation that matter: up to the last supervised one. */
@@ -183,13 +185,6 @@ static int check_conv(const job *j, const fl_step_conv *sc) {
   return FL_OK;
 }
 
-static double entropy(const fl_targets *t) {
-  double sum = 0;
-  for (size_t i = 0; i < t->first[t->n_rows]; i++)
-    if (t->prob[i] > 0) sum -= (double)t->prob[i] * log((double)t->prob[i]);
-  return sum;
-}
-
 static int check_job(job *j) {
   if (j->n_convs == 0 || j->n_convs > j->s->lim.max_convs)
     return fl_fail(j->err, FL_EINPUT, "a step of %zu conversations where 1 to %zu were planned for",
@@ -199,7 +194,7 @@ static int check_job(job *j) {
     if (rc != FL_OK) return rc;
     j->n_sup += j->convs[i].conv->targets.n_rows;
     j->n_rows += conv_rows(j->convs[i].conv);
-    j->teacher += entropy(&j->convs[i].conv->targets);
+    j->teacher += fl_targets_entropy(&j->convs[i].conv->targets);
   }
   j->scale = (float)(1.0 / (double)j->n_sup);
   return FL_OK;
