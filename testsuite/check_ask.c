@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "answer/answer.h"
 #include "base/mem.h"
 #include "fleet_util.h"
 #include "suite.h"

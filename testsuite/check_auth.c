@@ -1,6 +1,6 @@
 /* check_auth.c - keys: which files are taken, which keys are found. That the time of a comparison
  * tells nothing is a matter of its code, which has no branch on a key's bytes. */
-#include "edge/auth.h"
+#include "http/auth.h"
 
 #include <string.h>
 

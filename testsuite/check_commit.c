@@ -87,7 +87,7 @@ static fl_manifest first_generation(void) {
 /* Generation 3: document 0 changed and the index was rebuilt; document 1 keeps its file. */
 static int second_generation(fl_manifest *m, fl_commit *c, fl_err *err) {
   m->rounds = 3;
-  ck_assert_int_eq(fl_mdoc_name_files(&m->doc[0], 3), FL_OK);
+  ck_assert_int_eq(fl_doc_entry_name_files(&m->doc[0], 3), FL_OK);
   fl_free(m->index_file);
   m->index_file = fl_index_file_name(3);
   int rc = put(c, m->doc[0].cart_file, "zero.3", err);

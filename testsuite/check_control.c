@@ -12,7 +12,7 @@
 #include "tui/control.h"
 
 static char dir[64], path[96];
-static fl_link link_;
+static tui_link link_;
 static int lines, lasts;
 static char token[64];
 
@@ -26,7 +26,7 @@ static void setup(void) {
 
 static void teardown(void) {
   char name[128];
-  fl_link_release(&link_);
+  tui_link_release(&link_);
   unlink(path);
   snprintf(name, sizeof name, "%s/control.path", dir);
   unlink(name);
@@ -54,7 +54,7 @@ static void on_line(void *ctx, const fl_json *reply, bool last) {
 static void start(void) {
   fl_json *o = fl_json_object();
   fl_json_set_str(o, "cmd", "ping");
-  fl_link_start(&link_, dir, o);
+  tui_link_start(&link_, dir, o);
 }
 
 static void say(int fd, const char *s) {
@@ -63,11 +63,11 @@ static void say(int fd, const char *s) {
 
 START_TEST(nobody_there) {
   start();
-  ck_assert_int_eq(link_.state, FL_LINK_FAILED);
+  ck_assert_int_eq(link_.state, TUI_LINK_FAILED);
   ck_assert(link_.absent);
   close(listen_at(path)); /* a socket whose listener died */
   start();
-  ck_assert_int_eq(link_.state, FL_LINK_FAILED);
+  ck_assert_int_eq(link_.state, TUI_LINK_FAILED);
   ck_assert(link_.absent);
 }
 END_TEST
@@ -76,47 +76,47 @@ START_TEST(a_reply_in_pieces) {
   char got[64] = "";
   int fd = listen_at(path);
   start();
-  ck_assert_int_eq(link_.state, FL_LINK_WAITING);
+  ck_assert_int_eq(link_.state, TUI_LINK_WAITING);
   int client = accept(fd, NULL, NULL);
-  fl_link_poll(&link_, on_line, NULL);
+  tui_link_poll(&link_, on_line, NULL);
   ck_assert_int_gt(read(client, got, sizeof got - 1), 0);
   ck_assert_str_eq(got, "{\"cmd\":\"ping\"}\n");
-  ck_assert(!fl_link_poll(&link_, on_line, NULL)); /* nothing came: nothing changed */
+  ck_assert(!tui_link_poll(&link_, on_line, NULL)); /* nothing came: nothing changed */
   say(client, "{\"token\":\"a\"}\n{\"tok");
-  fl_link_poll(&link_, on_line, NULL);
+  tui_link_poll(&link_, on_line, NULL);
   ck_assert_int_eq(lines, 1);
   say(client, "en\":\"b\"}\n{\"ok\":true}\n");
-  fl_link_poll(&link_, on_line, NULL);
+  tui_link_poll(&link_, on_line, NULL);
   ck_assert_int_eq(lines, 3);
   ck_assert_int_eq(lasts, 1);
   ck_assert_str_eq(token, "b");
-  ck_assert_int_eq(link_.state, FL_LINK_DONE);
+  ck_assert_int_eq(link_.state, TUI_LINK_DONE);
   close(client);
   close(fd);
 }
 END_TEST
 
-static void reply_with(const char *text, fl_link_state want, const char *in_error) {
+static void reply_with(const char *text, tui_link_state want, const char *in_error) {
   int fd = listen_at(path);
   start();
   int client = accept(fd, NULL, NULL);
   if (text) say(client, text);
   close(client);
-  for (int i = 0; i < 5; i++) fl_link_poll(&link_, on_line, NULL);
+  for (int i = 0; i < 5; i++) tui_link_poll(&link_, on_line, NULL);
   ck_assert_int_eq(link_.state, want);
   if (in_error) ck_assert_ptr_nonnull(strstr(link_.error, in_error));
-  fl_link_close(&link_);
+  tui_link_close(&link_);
   close(fd);
   unlink(path);
 }
 
 START_TEST(bad_replies) {
-  reply_with("{\"ok\":false,\"error\":\"not now\"}\n", FL_LINK_FAILED, "not now");
-  reply_with("{\"ok\":false}\n", FL_LINK_FAILED, "refused");
-  reply_with("garbage\n", FL_LINK_FAILED, "not JSON");
-  reply_with("[1]\n", FL_LINK_FAILED, "not JSON");
-  reply_with(NULL, FL_LINK_FAILED, "closed");
-  reply_with("{\"token\":\"x\"}\n", FL_LINK_FAILED, "closed");
+  reply_with("{\"ok\":false,\"error\":\"not now\"}\n", TUI_LINK_FAILED, "not now");
+  reply_with("{\"ok\":false}\n", TUI_LINK_FAILED, "refused");
+  reply_with("garbage\n", TUI_LINK_FAILED, "not JSON");
+  reply_with("[1]\n", TUI_LINK_FAILED, "not JSON");
+  reply_with(NULL, TUI_LINK_FAILED, "closed");
+  reply_with("{\"token\":\"x\"}\n", TUI_LINK_FAILED, "closed");
 }
 END_TEST
 
@@ -127,12 +127,12 @@ START_TEST(a_reply_without_end) {
   int client = accept(fd, NULL, NULL);
   fcntl(client, F_SETFL, O_NONBLOCK);
   memset(block, 'x', sizeof block);
-  for (int i = 0; i < 2000 && link_.state == FL_LINK_WAITING; i++) {
+  for (int i = 0; i < 2000 && link_.state == TUI_LINK_WAITING; i++) {
     ssize_t n = send(client, block, sizeof block, MSG_NOSIGNAL);
     (void)n; /* the buffer may be full: the client drains it next */
-    fl_link_poll(&link_, on_line, NULL);
+    tui_link_poll(&link_, on_line, NULL);
   }
-  ck_assert_int_eq(link_.state, FL_LINK_FAILED);
+  ck_assert_int_eq(link_.state, TUI_LINK_FAILED);
   ck_assert_ptr_nonnull(strstr(link_.error, "too long"));
   close(client);
   close(fd);
@@ -148,15 +148,15 @@ START_TEST(a_path_too_long_for_an_address) {
   fprintf(f, "%s\n", elsewhere);
   fclose(f);
   start();
-  ck_assert_int_eq(link_.state, FL_LINK_WAITING);
+  ck_assert_int_eq(link_.state, TUI_LINK_WAITING);
   close(fd);
   unlink(elsewhere);
 }
 END_TEST
 
 START_TEST(no_request) {
-  fl_link_start(&link_, dir, NULL);
-  ck_assert_int_eq(link_.state, FL_LINK_FAILED);
+  tui_link_start(&link_, dir, NULL);
+  ck_assert_int_eq(link_.state, TUI_LINK_FAILED);
   ck_assert(!link_.absent);
 }
 END_TEST

@@ -1,4 +1,5 @@
-/* check_control_socket.c - src/fleet/control.c: lines in, lines out, and clients that misbehave. */
+/* check_control_socket.c - src/fleet/control_socket.c: lines in, lines out, and clients that
+ * misbehave. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "fleet/control.h"
+#include "fleet/control_socket.h"
 #include "fleet_util.h"
 #include "suite.h"
 

@@ -1,6 +1,7 @@
 /* check_engine.c - the server's answers are those of `flotilla ask` and `flotilla chat`, alone and
  * in company, with and without speculation, with and without rows used again. */
 #include "serve_util.h"
+#include "answer/answer.h"
 
 START_TEST(test_equals_ask) {
   reference x = reference_open();

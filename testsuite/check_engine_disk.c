@@ -1,6 +1,7 @@
 /* check_engine_disk.c - the engine on a disk that hangs, or has lost a file: who needs nothing of
  * it goes on. */
 #include "gate.h"
+#include "answer/answer.h"
 #include "serve/spill.h"
 #include "serve_util.h"
 

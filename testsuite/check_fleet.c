@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "answer/answer.h"
 #include "base/fs.h"
 #include "base/mem.h"
 #include "fleet/manifest.h"
+#include "trainer/trainer.h"
 #include "fleet_util.h"
 #include "suite.h"
 

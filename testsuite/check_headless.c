@@ -9,14 +9,14 @@
 static char *output;
 static size_t output_len;
 
-static int run(fl_tui_options o, fl_err *err) {
+static int run(tui_options o, fl_err *err) {
   const char *path = fixture("events/voyage.jsonl");
   setenv("TZ", "UTC", 1);
   tzset();
   o.out = open_memstream(&output, &output_len);
   o.fleets = &path;
   o.n_fleets = 1;
-  int rc = fl_tui_watch(&o, err);
+  int rc = tui_watch(&o, err);
   fclose(o.out);
   return rc;
 }
@@ -25,7 +25,7 @@ START_TEST(one_json_object) {
   fl_json *j = NULL;
   double v = 0;
   uint64_t n = 0;
-  ck_assert_int_eq(run((fl_tui_options){ .once = true, .json = true }, NULL), FL_OK);
+  ck_assert_int_eq(run((tui_options){ .once = true, .json = true }, NULL), FL_OK);
   ck_assert_int_eq(fl_json_parse(&j, output, output_len, NULL), FL_OK);
   ck_assert(fl_json_get_u64(j, "round", &n) && n == 60);
   ck_assert(fl_json_get_u64(j, "worst", &n) && n == 6);
@@ -43,7 +43,7 @@ START_TEST(one_json_object) {
 END_TEST
 
 START_TEST(lines) {
-  ck_assert_int_eq(run((fl_tui_options){ .headless = true }, NULL), FL_OK);
+  ck_assert_int_eq(run((tui_options){ .headless = true }, NULL), FL_OK);
   size_t n = 0;
   for (size_t i = 0; i < output_len; i++) n += output[i] == '\n';
   ck_assert_uint_eq(n, 392 - 24); /* every event but the 24 that name documents */
@@ -56,7 +56,7 @@ START_TEST(lines) {
 END_TEST
 
 START_TEST(a_summary) {
-  ck_assert_int_eq(run((fl_tui_options){ .once = true }, NULL), FL_OK);
+  ck_assert_int_eq(run((tui_options){ .once = true }, NULL), FL_OK);
   ck_assert_ptr_nonnull(strstr(output, "done, round 60 of 60"));
   ck_assert_ptr_nonnull(strstr(output, "worst: docs/weather-1911.txt"));
   ck_assert_ptr_nonnull(
@@ -66,7 +66,7 @@ START_TEST(a_summary) {
 END_TEST
 
 START_TEST(json_lines) {
-  ck_assert_int_eq(run((fl_tui_options){ .headless = true, .json = true }, NULL), FL_OK);
+  ck_assert_int_eq(run((tui_options){ .headless = true, .json = true }, NULL), FL_OK);
   size_t n = 0, start = 0;
   for (size_t i = 0; i < output_len; i++) {
     if (output[i] != '\n') continue;
@@ -86,8 +86,8 @@ START_TEST(a_full_disk) {
   fl_err err = { 0 };
   FILE *full = fopen("/dev/full", "w");
   if (!full) return; /* no such device here */
-  fl_tui_options o = { .fleets = &path, .n_fleets = 1, .headless = true, .out = full };
-  ck_assert_int_eq(fl_tui_watch(&o, &err), FL_EFAIL);
+  tui_options o = { .fleets = &path, .n_fleets = 1, .headless = true, .out = full };
+  ck_assert_int_eq(tui_watch(&o, &err), FL_EFAIL);
   ck_assert_ptr_nonnull(strstr(err.text, "output"));
   fclose(full);
 }

@@ -6,20 +6,20 @@
 #include "tui/export.h"
 #include "tui/layout.h"
 
-static bool overlap(fl_rect a, fl_rect b) {
+static bool overlap(tui_rect a, tui_rect b) {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-static void check_one(fl_view_id v, int w, int h, fl_wish wish) {
-  fl_layout l;
-  fl_layout_make(&l, v, w, h, wish);
-  if (w < FL_MIN_W || h < FL_MIN_H) {
+static void check_one(tui_view_id v, int w, int h, tui_wish wish) {
+  tui_layout l;
+  tui_layout_make(&l, v, w, h, wish);
+  if (w < TUI_MIN_W || h < TUI_MIN_H) {
     if (!l.too_small) ck_abort_msg("%dx%d is not said to be too small", w, h);
     return;
   }
   int area = 0;
-  for (int i = 0; i < FL_PANES; i++) {
-    fl_rect r = l.pane[i];
+  for (int i = 0; i < TUI_PANES; i++) {
+    tui_rect r = l.pane[i];
     if (r.w == 0) continue;
     area += r.w * r.h;
     if (r.x < 0 || r.y < 0 || r.w < 0 || r.h < 0 || r.x + r.w > w || r.y + r.h > h)
@@ -29,128 +29,128 @@ static void check_one(fl_view_id v, int w, int h, fl_wish wish) {
         ck_abort_msg("view %d %dx%d: panes %d and %d overlap", v, w, h, i, k);
   }
   if (area != w * h) ck_abort_msg("view %d %dx%d: %d cells are nobody's", v, w, h, w * h - area);
-  if (l.pane[FL_PANE_MAIN].w < 20 || l.pane[FL_PANE_MAIN].h < 3)
-    ck_abort_msg("view %d %dx%d: the main pane is %dx%d", v, w, h, l.pane[FL_PANE_MAIN].w,
-                 l.pane[FL_PANE_MAIN].h);
+  if (l.pane[TUI_PANE_MAIN].w < 20 || l.pane[TUI_PANE_MAIN].h < 3)
+    ck_abort_msg("view %d %dx%d: the main pane is %dx%d", v, w, h, l.pane[TUI_PANE_MAIN].w,
+                 l.pane[TUI_PANE_MAIN].h);
 }
 
 /* All sizes from 20x5 to 400x120 for every view, with few, many and no documents. */
 START_TEST(sweep) {
   static const size_t docs[] = { 0, 1, 12, 400, 65536 };
-  for (int v = 0; v < FL_VIEWS; v++)
+  for (int v = 0; v < TUI_VIEWS; v++)
     for (int w = 20; w <= 400; w++)
       for (int h = 5; h <= 120; h++)
         for (size_t d = 0; d < 5; d++)
           for (int split = 0; split < 2; split++)
-            check_one((fl_view_id)v, w, h, (fl_wish){ docs[d], split });
+            check_one((tui_view_id)v, w, h, (tui_wish){ docs[d], split });
 }
 END_TEST
 
-static fl_canvas canvas(int w, int h) {
-  fl_canvas c = { 0 };
-  ck_assert_int_eq(fl_canvas_resize(&c, w, h), 0);
+static tui_canvas canvas(int w, int h) {
+  tui_canvas c = { 0 };
+  ck_assert_int_eq(tui_canvas_resize(&c, w, h), 0);
   return c;
 }
 
-static const char *text_of(const fl_canvas *c) {
+static const char *text_of(const tui_canvas *c) {
   static fl_buf b;
   fl_buf_reset(&b);
-  fl_canvas_text(c, &b);
+  tui_canvas_text(c, &b);
   return b.data;
 }
 
 START_TEST(clipping) {
-  fl_canvas c = canvas(6, 3);
-  fl_canvas_clip(&c, (fl_rect){ 1, 1, 3, 1 });
-  fl_put(&c, -2, 1, ST_TEXT, "abcdefghij");
-  fl_put(&c, 1, 0, ST_TEXT, "no");
-  fl_fill(&c, (fl_rect){ -5, 2, 50, 50 }, ST_TEXT, 'x');
+  tui_canvas c = canvas(6, 3);
+  tui_canvas_clip(&c, (tui_rect){ 1, 1, 3, 1 });
+  tui_put(&c, -2, 1, ST_TEXT, "abcdefghij");
+  tui_put(&c, 1, 0, ST_TEXT, "no");
+  tui_fill(&c, (tui_rect){ -5, 2, 50, 50 }, ST_TEXT, 'x');
   ck_assert_str_eq(text_of(&c), "\n def\n\n");
-  fl_canvas_release(&c);
+  tui_canvas_release(&c);
 }
 END_TEST
 
 START_TEST(texts_that_collide_are_counted) {
-  fl_canvas c = canvas(10, 1);
-  fl_fill(&c, (fl_rect){ 0, 0, 10, 1 }, ST_FRAME, 0x2500);
-  fl_put(&c, 0, 0, ST_TEXT, "ab cd"); /* over a frame: as it should be */
+  tui_canvas c = canvas(10, 1);
+  tui_fill(&c, (tui_rect){ 0, 0, 10, 1 }, ST_FRAME, 0x2500);
+  tui_put(&c, 0, 0, ST_TEXT, "ab cd"); /* over a frame: as it should be */
   ck_assert_uint_eq(c.collisions, 0);
-  fl_put(&c, 1, 0, ST_TEXT, "xyz"); /* over b and c, not over the blank */
+  tui_put(&c, 1, 0, ST_TEXT, "xyz"); /* over b and c, not over the blank */
   ck_assert_uint_eq(c.collisions, 2);
-  fl_canvas_release(&c);
+  tui_canvas_release(&c);
 }
 END_TEST
 
 START_TEST(wide_glyphs) {
-  fl_canvas c = canvas(6, 1);
-  fl_put(&c, 0, 0, ST_TEXT, "\xE6\xBC\xA2\xE5\xAD\x97");
-  fl_put(&c, 1, 0, ST_TEXT, "x"); /* on the right half: the left half becomes a blank */
+  tui_canvas c = canvas(6, 1);
+  tui_put(&c, 0, 0, ST_TEXT, "\xE6\xBC\xA2\xE5\xAD\x97");
+  tui_put(&c, 1, 0, ST_TEXT, "x"); /* on the right half: the left half becomes a blank */
   ck_assert_str_eq(text_of(&c), " x\xE5\xAD\x97\n");
-  fl_put(&c, 2, 0, ST_TEXT, "y"); /* on the left half */
+  tui_put(&c, 2, 0, ST_TEXT, "y"); /* on the left half */
   ck_assert_str_eq(text_of(&c), " xy\n");
-  fl_put(&c, 5, 0, ST_TEXT, "\xE6\xBC\xA2"); /* half of it would hang over the edge */
+  tui_put(&c, 5, 0, ST_TEXT, "\xE6\xBC\xA2"); /* half of it would hang over the edge */
   ck_assert_str_eq(text_of(&c), " xy\n");
-  fl_canvas_release(&c);
+  tui_canvas_release(&c);
 }
 END_TEST
 
 START_TEST(ascii_keeps_columns) {
-  fl_canvas c = canvas(10, 1);
+  tui_canvas c = canvas(10, 1);
   c.ascii = true;
-  int n = fl_put(&c, 0, 0, ST_TEXT,
-                 "a\xE6\xBC\xA2"
-                 "b\xE2\x94\x80\xCC\x81z");
+  int n = tui_put(&c, 0, 0, ST_TEXT,
+                  "a\xE6\xBC\xA2"
+                  "b\xE2\x94\x80\xCC\x81z");
   ck_assert_int_eq(n, 6);
   ck_assert_str_eq(text_of(&c), "a??b-z\n");
-  fl_canvas_release(&c);
+  tui_canvas_release(&c);
 }
 END_TEST
 
 START_TEST(fitting_ends_in_an_ellipsis) {
-  fl_canvas c = canvas(10, 1);
-  ck_assert_int_eq(fl_put_fit(&c, 0, 0, 5, ST_TEXT, "abcdefgh", 8), 5);
+  tui_canvas c = canvas(10, 1);
+  ck_assert_int_eq(tui_put_fit(&c, 0, 0, 5, ST_TEXT, "abcdefgh", 8), 5);
   ck_assert_str_eq(text_of(&c), "abcd\xE2\x80\xA6\n");
-  ck_assert_int_eq(fl_put_fit(&c, 0, 0, 0, ST_TEXT, "abc", 3), 0);
-  fl_canvas_release(&c);
+  ck_assert_int_eq(tui_put_fit(&c, 0, 0, 0, ST_TEXT, "abc", 3), 0);
+  tui_canvas_release(&c);
 }
 END_TEST
 
 START_TEST(bars) {
-  fl_canvas c = canvas(4, 1);
-  fl_bar(&c, 0, 0, 4, 0.5, ST_BAR);
+  tui_canvas c = canvas(4, 1);
+  tui_bar(&c, 0, 0, 4, 0.5, ST_BAR);
   ck_assert_str_eq(text_of(&c), "\xE2\x96\x88\xE2\x96\x88\xC2\xB7\xC2\xB7\n");
-  fl_bar(&c, 0, 0, 4, 9, ST_BAR);
-  fl_bar(&c, 0, 0, 4, __builtin_nan(""), ST_BAR);
+  tui_bar(&c, 0, 0, 4, 9, ST_BAR);
+  tui_bar(&c, 0, 0, 4, __builtin_nan(""), ST_BAR);
   ck_assert_str_eq(text_of(&c), "\xC2\xB7\xC2\xB7\xC2\xB7\xC2\xB7\n");
-  fl_canvas_release(&c);
+  tui_canvas_release(&c);
 }
 END_TEST
 
 START_TEST(braille_dots) {
-  fl_canvas c = canvas(2, 1);
-  fl_plot p;
-  ck_assert_int_eq(fl_plot_init(&p, 2, 1), 0);
-  fl_plot_line(&p, 0, 0, 3, 3, ST_TEXT); /* the diagonal: dots 1, 5 | 3, 8 */
-  fl_plot_dot(&p, -1, 0, ST_TEXT);
-  fl_plot_dot(&p, 4, 0, ST_TEXT);
-  fl_plot_draw(&p, &c, 0, 0);
+  tui_canvas c = canvas(2, 1);
+  tui_plot p;
+  ck_assert_int_eq(tui_plot_init(&p, 2, 1), 0);
+  tui_plot_line(&p, 0, 0, 3, 3, ST_TEXT); /* the diagonal: dots 1, 5 | 3, 8 */
+  tui_plot_dot(&p, -1, 0, ST_TEXT);
+  tui_plot_dot(&p, 4, 0, ST_TEXT);
+  tui_plot_draw(&p, &c, 0, 0);
   ck_assert_str_eq(text_of(&c), "\xE2\xA0\x91\xE2\xA2\x84\n");
-  fl_plot_release(&p);
-  fl_canvas_release(&c);
+  tui_plot_release(&p);
+  tui_canvas_release(&c);
 }
 END_TEST
 
 START_TEST(svg_is_escaped_and_closed) {
-  fl_canvas c = canvas(30, 2);
+  tui_canvas c = canvas(30, 2);
   fl_buf b = { 0 };
-  fl_put(&c, 0, 0, ST_BAD, "</text><script>&\"");
-  fl_put(&c, 0, 1, ST_SELECT, "\xE2\x94\x80\xE2\xA3\xBF\xE2\x96\x8C\xE6\xBC\xA2");
-  fl_export_svg(&b, &c);
+  tui_put(&c, 0, 0, ST_BAD, "</text><script>&\"");
+  tui_put(&c, 0, 1, ST_SELECT, "\xE2\x94\x80\xE2\xA3\xBF\xE2\x96\x8C\xE6\xBC\xA2");
+  tui_export_svg(&b, &c);
   ck_assert_ptr_null(strstr(b.data, "<script"));
   ck_assert_ptr_nonnull(strstr(b.data, "&lt;/text&gt;&lt;script&gt;&amp;"));
   ck_assert_ptr_nonnull(strstr(b.data, "</svg>"));
   fl_buf_release(&b);
-  fl_canvas_release(&c);
+  tui_canvas_release(&c);
 }
 END_TEST
 

@@ -31,7 +31,7 @@ static fl_manifest sample(void) {
   m.doc[0].targeted = 4;
   m.doc[0].made = 16;
   ck_assert_int_eq(fl_coverage_add(&m.doc[0].coverage, 3, 60), FL_OK);
-  ck_assert_int_eq(fl_mdoc_name_files(&m.doc[0], 7), FL_OK);
+  ck_assert_int_eq(fl_doc_entry_name_files(&m.doc[0], 7), FL_OK);
   m.doc[0].study_file = fl_study_file_name(0, 6);
   m.embed_dim = 16;
   m.index_file = fl_index_file_name(0);

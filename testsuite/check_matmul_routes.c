@@ -94,7 +94,7 @@ START_TEST(few_rows_for_all) {
   const fl_kernels *machine = level(_i);
   if (!machine || !machine->few_rows_exact || machine->ukr.packnr != machine->ukr.nr) return;
   struct fl_kernels k = *machine;
-  k.few_for_all = true;
+  k.prefer_small = true;
   fl_rng r = stream((uint32_t)_i);
   fl_team *team = NULL;
   ck_assert_int_eq(fl_team_new(&team, 2, NULL), FL_OK);

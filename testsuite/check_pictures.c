@@ -4,11 +4,11 @@
 START_TEST(pictures) {
   static const int size[3][2] = { { 80, 24 }, { 200, 60 }, { 60, 15 } };
   open_voyage();
-  for (uint32_t v = 0; v < FL_VIEWS; v++)
+  for (uint32_t v = 0; v < TUI_VIEWS; v++)
     for (int s = 0; s < 3; s++) {
       char name[64];
-      press(FL_KEY_CHAR, '1' + v);
-      snprintf(name, sizeof name, "%s-%dx%d", fl_tui_views[v], size[s][0], size[s][1]);
+      press(TUI_KEY_CHAR, '1' + v);
+      snprintf(name, sizeof name, "%s-%dx%d", tui_view_names[v], size[s][0], size[s][1]);
       golden(name, size[s][0], size[s][1]);
     }
 }
@@ -17,10 +17,10 @@ END_TEST
 START_TEST(pictures_in_ascii) {
   open_voyage();
   app->settings.ascii = true;
-  for (uint32_t v = 0; v < FL_VIEWS; v++) {
+  for (uint32_t v = 0; v < TUI_VIEWS; v++) {
     char name[64];
-    press(FL_KEY_CHAR, '1' + v);
-    snprintf(name, sizeof name, "%s-ascii-80x24", fl_tui_views[v]);
+    press(TUI_KEY_CHAR, '1' + v);
+    snprintf(name, sizeof name, "%s-ascii-80x24", tui_view_names[v]);
     golden(name, 80, 24);
     for (const char *p = draw(200, 60); *p; p++) ck_assert_int_lt((unsigned char)*p, 0x80);
   }
@@ -29,15 +29,15 @@ END_TEST
 
 START_TEST(overlays) {
   open_voyage();
-  press(FL_KEY_F, 1);
+  press(TUI_KEY_F, 1);
   golden("help-80x24", 80, 24);
-  press(FL_KEY_ESC, 0);
-  press(FL_KEY_F, 9);
+  press(TUI_KEY_ESC, 0);
+  press(TUI_KEY_F, 9);
   golden("menu-80x24", 80, 24);
-  press(FL_KEY_ESC, 0);
-  press(FL_KEY_F, 2);
+  press(TUI_KEY_ESC, 0);
+  press(TUI_KEY_F, 2);
   golden("setup-80x24", 80, 24);
-  press(FL_KEY_ESC, 0);
+  press(TUI_KEY_ESC, 0);
   type("X");
   golden("stop-80x24", 80, 24);
 }
@@ -51,14 +51,14 @@ START_TEST(no_text_lies_over_another) {
   open_voyage();
   for (int open = 0; open < 2; open++) {
     app->fleet.open = app->chat.split = open;
-    for (uint32_t v = 0; v < FL_VIEWS; v++) {
-      fl_app_show(app, (fl_view_id)v);
+    for (uint32_t v = 0; v < TUI_VIEWS; v++) {
+      tui_app_show(app, (tui_view_id)v);
       for (int w = 20; w <= 400; w += step_w)
         for (int h = 5; h <= 120; h += step_h) {
           draw(w, h);
           if (screen.collisions && ++bad <= 20)
-            printf("%s %dx%d: %zu glyphs over others%s\n", fl_tui_views[v], w, h, screen.collisions,
-                   open ? " (opened)" : "");
+            printf("%s %dx%d: %zu glyphs over others%s\n", tui_view_names[v], w, h,
+                   screen.collisions, open ? " (opened)" : "");
         }
     }
   }
@@ -75,10 +75,10 @@ END_TEST
 
 START_TEST(a_document_opened) {
   open_voyage();
-  press(FL_KEY_DOWN, 0);
-  press(FL_KEY_ENTER, 0);
+  press(TUI_KEY_DOWN, 0);
+  press(TUI_KEY_ENTER, 0);
   golden("document-80x24", 80, 24);
-  press(FL_KEY_ESC, 0);
+  press(TUI_KEY_ESC, 0);
   ck_assert(!app->fleet.open);
 }
 END_TEST
@@ -87,12 +87,12 @@ START_TEST(a_moment_of_the_past) {
   open_voyage();
   for (int i = 0; i < 20; i++) type(",");
   golden("fleet-past-80x24", 80, 24);
-  ck_assert_uint_eq(fl_app_snap(app)->round, 40);
+  ck_assert_uint_eq(tui_app_snap(app)->round, 40);
   type(".");
-  ck_assert_uint_eq(fl_app_snap(app)->round, 41);
+  ck_assert_uint_eq(tui_app_snap(app)->round, 41);
   type("f");
-  ck_assert_uint_eq(fl_app_snap(app)->round, 60);
-  ck_assert(fl_app_feed(app)->follow);
+  ck_assert_uint_eq(tui_app_snap(app)->round, 60);
+  ck_assert(tui_app_feed(app)->follow);
 }
 END_TEST
 

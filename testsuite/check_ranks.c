@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "dist_util.h"
-#include "fleet/trainer.h"
+#include "trainer/state.h"
 #include "fleet_util.h"
 
 enum { ROUNDS = 7 };
@@ -66,8 +66,9 @@ typedef struct counter {
 
 static int count_down(void *ctx) {
   counter *c = ctx;
-  if (c->faulty && c->faulty->trainer && c->faulty->m.rounds == 2) {
-    const fl_cartridge *cart = &c->faulty->trainer->res.slot[0]->cart;
+  if (c->faulty && c->faulty->rows_of && c->faulty->m.rounds == 2) {
+    const fl_trainer *trainer = c->faulty->rows_ctx;
+    const fl_cartridge *cart = &trainer->res.slot[0]->cart;
     cart->rows.k[0][cart->rows.n_rows * cart->rows.width[0] - 1] += 1;
     c->faulty = NULL;
     if (c->then_stop) return FL_EINTR;

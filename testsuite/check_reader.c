@@ -12,8 +12,8 @@
 #include "tui/reader.h"
 
 static char dir[64], path[96], other[96], older[96];
-static fl_reader reader;
-static fl_store store;
+static tui_reader reader;
+static tui_store store;
 
 static void setup(void) {
   strcpy(dir, "/tmp/flreadXXXXXX");
@@ -22,12 +22,12 @@ static void setup(void) {
   snprintf(other, sizeof other, "%s/events.jsonl.1", dir);
   snprintf(older, sizeof older, "%s/events.1.jsonl", dir);
   memset(&store, 0, sizeof store);
-  ck_assert_int_eq(fl_reader_open(&reader, path), FL_OK);
+  ck_assert_int_eq(tui_reader_open(&reader, path), FL_OK);
 }
 
 static void teardown(void) {
-  fl_reader_close(&reader);
-  fl_store_release(&store);
+  tui_reader_close(&reader);
+  tui_store_release(&store);
   unlink(path);
   unlink(other);
   unlink(older);
@@ -41,16 +41,16 @@ static void append(const char *text) {
   fclose(f);
 }
 
-static fl_reader_state poll_once(void) {
-  fl_reader_state st;
-  ck_assert_int_eq(fl_reader_poll(&reader, &store, 10, &st, NULL), FL_OK);
+static tui_reader_state poll_once(void) {
+  tui_reader_state st;
+  ck_assert_int_eq(tui_reader_poll(&reader, &store, 10, &st, NULL), FL_OK);
   return st;
 }
 
 #define ROUND(n) "{\"t\":" #n ",\"ev\":\"round\",\"round\":" #n ",\"doc\":3,\"loss\":1.5}\n"
 
 START_TEST(absent_then_growing) {
-  ck_assert_int_eq(poll_once(), FL_READER_IDLE);
+  ck_assert_int_eq(poll_once(), TUI_READER_IDLE);
   append(ROUND(1));
   poll_once();
   ck_assert_uint_eq(store.n_ticks, 1);
@@ -61,9 +61,9 @@ START_TEST(absent_then_growing) {
   append("nd\":2}\n");
   poll_once();
   ck_assert_uint_eq(store.n_ticks, 2);
-  const fl_rec_round *r = fl_store_rec(&store, FL_EV_ROUND, 1);
+  const tui_rec_round *r = tui_store_rec(&store, TUI_EV_ROUND, 1);
   ck_assert_uint_eq(r->round, 2);
-  ck_assert_uint_eq(r->doc, FL_NONE);
+  ck_assert_uint_eq(r->doc, TUI_NONE);
 }
 END_TEST
 
@@ -71,8 +71,8 @@ START_TEST(truncated) {
   append(ROUND(1) ROUND(2));
   poll_once();
   ck_assert_int_eq(truncate(path, 10), 0);
-  ck_assert_int_eq(poll_once(), FL_READER_RESET);
-  fl_store_reset(&store);
+  ck_assert_int_eq(poll_once(), TUI_READER_RESET);
+  tui_store_reset(&store);
   ck_assert_int_eq(truncate(path, 0), 0);
   poll_once();
   append(ROUND(7));
@@ -93,9 +93,9 @@ START_TEST(rotated) {
   ck_assert_uint_eq(store.n_ticks, 3);
   for (size_t i = 0; i < 3; i++) { /* lines of both files can be read again */
     char want[64];
-    const fl_rec_round *r = fl_store_rec(&store, FL_EV_ROUND, i);
+    const tui_rec_round *r = tui_store_rec(&store, TUI_EV_ROUND, i);
     snprintf(want, sizeof want, "\"round\":%zu,", i + 1);
-    ck_assert(fl_reader_line(&reader, r->rec.line, &line));
+    ck_assert(tui_reader_line(&reader, r->rec.line, &line));
     ck_assert_ptr_nonnull(strstr(line.data, want));
   }
   fl_buf_release(&line);
@@ -105,7 +105,7 @@ END_TEST
 static void check_rounds(size_t n) {
   ck_assert_uint_eq(store.n_ticks, n);
   for (size_t i = 0; i < n; i++) {
-    const fl_rec_round *r = fl_store_rec(&store, FL_EV_ROUND, i);
+    const tui_rec_round *r = tui_store_rec(&store, TUI_EV_ROUND, i);
     ck_assert_uint_eq(r->round, i + 1);
   }
 }
@@ -169,7 +169,7 @@ START_TEST(rotated_many_times) {
     ck_assert_int_eq(rename(path, other), 0);
   }
   ck_assert_uint_eq(store.n_ticks, 40);
-  ck_assert_uint_le(reader.n_files, FL_FILES_MAX);
+  ck_assert_uint_le(reader.n_files, TUI_FILES_MAX);
 }
 END_TEST
 
@@ -188,14 +188,14 @@ START_TEST(damaged_lines_are_counted) {
 END_TEST
 
 START_TEST(a_line_that_is_too_long) {
-  size_t n = FL_LINE_MAX + 1000000;
+  size_t n = TUI_LINE_MAX + 1000000;
   char *big = fl_malloc(n + 1);
   memset(big, 'x', n);
   big[n] = '\0';
   append(ROUND(1));
   append(big);
   poll_once();
-  ck_assert_uint_lt(reader.cap, 4 * (size_t)FL_LINE_MAX); /* memory stays bounded */
+  ck_assert_uint_lt(reader.cap, 4 * (size_t)TUI_LINE_MAX); /* memory stays bounded */
   append("\n" ROUND(2));
   poll_once();
   ck_assert_uint_eq(reader.n_too_long, 1);
@@ -205,10 +205,10 @@ START_TEST(a_line_that_is_too_long) {
 END_TEST
 
 START_TEST(no_regular_file) {
-  fl_reader_state st;
+  tui_reader_state st;
   fl_err err = { 0 };
   ck_assert_int_eq(mkfifo(path, 0600), 0); /* opening it must not wait for a writer */
-  ck_assert_int_eq(fl_reader_poll(&reader, &store, 1, &st, &err), FL_EINPUT);
+  ck_assert_int_eq(tui_reader_poll(&reader, &store, 1, &st, &err), FL_EINPUT);
   ck_assert_ptr_nonnull(strstr(err.text, path));
 }
 END_TEST
@@ -218,15 +218,15 @@ START_TEST(fields_in_any_order_and_type) {
          "\"steps\":{\"7\":40,\"x\":1,\"8\":\"y\"},\"round\":9,\"extra\":{\"a\":[{}]},\"doc\":7,"
          "\"lr\":null,\"tokens\":1e3}\n");
   poll_once();
-  const fl_rec_round *r = fl_store_rec(&store, FL_EV_ROUND, 0);
+  const tui_rec_round *r = tui_store_rec(&store, TUI_EV_ROUND, 0);
   ck_assert_uint_eq(r->round, 9);
   ck_assert_uint_eq(r->doc, 7);
   ck_assert_uint_eq(r->tokens, 1000);
   ck_assert(isnan(r->loss) && isnan(r->lr));
   ck_assert_uint_eq(r->resident.n, 3);
-  ck_assert_uint_eq(fl_store_numbers(&store, r->resident)[2], 5);
+  ck_assert_uint_eq(tui_store_numbers(&store, r->resident)[2], 5);
   ck_assert_uint_eq(r->steps.n, 2);
-  ck_assert_uint_eq(fl_store_numbers(&store, r->steps)[1], 40);
+  ck_assert_uint_eq(tui_store_numbers(&store, r->steps)[1], 40);
 }
 END_TEST
 
@@ -237,8 +237,8 @@ START_TEST(names_are_cut_whole) {
   strcat(line, "\"}\n");
   append(line);
   poll_once();
-  const fl_rec_doc *d = fl_store_rec(&store, FL_EV_DOC, 0);
-  fl_store_str(&store, d->name, &n);
+  const tui_rec_doc *d = tui_store_rec(&store, TUI_EV_DOC, 0);
+  tui_store_str(&store, d->name, &n);
   ck_assert_uint_eq(n, 4096);
 }
 END_TEST
@@ -246,10 +246,10 @@ END_TEST
 START_TEST(time_never_goes_back) {
   append(ROUND(5) ROUND(3) ROUND(9));
   poll_once();
-  ck_assert_double_eq(fl_store_t(&store, 1), 5);
-  ck_assert_uint_eq(fl_store_seek(&store, 4), 0);
-  ck_assert_uint_eq(fl_store_seek(&store, 5), 2);
-  ck_assert_uint_eq(fl_store_seek(&store, 100), 3);
+  ck_assert_double_eq(tui_store_t(&store, 1), 5);
+  ck_assert_uint_eq(tui_store_seek(&store, 4), 0);
+  ck_assert_uint_eq(tui_store_seek(&store, 5), 2);
+  ck_assert_uint_eq(tui_store_seek(&store, 100), 3);
 }
 END_TEST
 
@@ -263,10 +263,10 @@ START_TEST(random_damage) {
     memcpy(copy, log.data, log.len);
     for (int i = 0; i < 400; i++) copy[fl_rng_below(&r, log.len)] = (char)fl_rng_below(&r, 256);
     size_t lines = 0, start = 0;
-    fl_store_reset(&store);
+    tui_store_reset(&store);
     for (size_t i = 0; i < log.len; i++) {
       if (copy[i] != '\n') continue;
-      ck_assert_int_eq(fl_store_add(&store, copy + start, i - start, (fl_line_ref){ 0 }), FL_OK);
+      ck_assert_int_eq(tui_store_add(&store, copy + start, i - start, (tui_line_ref){ 0 }), FL_OK);
       lines++;
       start = i + 1;
     }
@@ -282,13 +282,13 @@ START_TEST(no_memory) {
   static const char line[] =
       "{\"t\":1,\"ev\":\"round\",\"round\":1,\"doc\":1,\"steps\":{\"1\":2},\"resident\":[1,2]}";
   for (size_t n = 1; n < 12; n++) {
-    fl_store s = { 0 };
+    tui_store s = { 0 };
     fl_mem_fault_after(n);
-    int rc = fl_store_add(&s, line, sizeof line - 1, (fl_line_ref){ 0 });
+    int rc = tui_store_add(&s, line, sizeof line - 1, (tui_line_ref){ 0 });
     fl_mem_fault_after(0);
     ck_assert(rc == FL_OK || rc == FL_ENOMEM);
     if (rc == FL_ENOMEM) ck_assert_uint_eq(s.n_ticks, 0);
-    fl_store_release(&s);
+    tui_store_release(&s);
   }
 }
 END_TEST

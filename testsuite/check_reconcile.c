@@ -5,6 +5,8 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "retrieval/retrieval.h"
+#include "trainer/trainer.h"
 #include "fleet_util.h"
 #include "suite.h"
 

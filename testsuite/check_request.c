@@ -1,11 +1,11 @@
 /* check_request.c - bodies of the three dialects: what is taken, what is refused and by which name,
  * and that no damaged body does harm. */
-#include "edge_util.h"
+#include "http_util.h"
 
 #include "suite.h"
 
-static const fl_dialect *const dialects[] = { &fl_dialect_chat, &fl_dialect_responses,
-                                              &fl_dialect_messages };
+static const fl_protocol *const dialects[] = { &fl_protocol_chat, &fl_protocol_responses,
+                                               &fl_protocol_messages };
 
 static const char *text_of(const fl_call *c, size_t i) {
   ck_assert_uint_lt(i, c->n_msgs);
@@ -14,7 +14,7 @@ static const char *text_of(const fl_call *c, size_t i) {
 
 START_TEST(chat_fields) {
   fl_call c;
-  fl_fault f;
+  fl_api_error f;
   char *body = edge_json(
       "{'model':'m','messages':[{'role':'system','content':'S'},{'role':'user','content':[{'type':"
       "'text','text':'a'},{'type':'text','text':'b'}]}],'temperature':0.5,'top_p':0.9,'top_k':7,"
@@ -24,7 +24,7 @@ START_TEST(chat_fields) {
       "'presence_penalty':-2,"
       "'n':1,'logit_bias':{'17':100,'2047':-0.5},'user':'u','metadata':{},'tools':null,"
       "'flotilla':{'documents':['d1','d2'],'conversation':'c1'}}");
-  ck_assert_msg(edge_parse(&c, &fl_dialect_chat, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.n_msgs, 2);
   ck_assert_int_eq((int)c.msgs[0].role, FL_ROLE_SYSTEM);
   ck_assert_str_eq(text_of(&c, 1), "ab");
@@ -54,12 +54,12 @@ END_TEST
 
 START_TEST(null_is_absent) {
   fl_call c;
-  fl_fault f;
+  fl_api_error f;
   char *body = edge_json("{'messages':[{'role':'user','content':'q'}],'temperature':null,'seed':n"
                          "ull,"
                          "'stop':null,'stream':null,'tools':null,'flotilla':null,"
                          "'functions':null}");
-  ck_assert_msg(edge_parse(&c, &fl_dialect_chat, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert(!c.seed_given && !c.stream && c.n_stop == 0 && c.rag == FL_RAG_AUTO);
   fl_job_request r;
   fl_call_job(&c, 0, 5, &r);
@@ -123,9 +123,9 @@ static const struct {
 
 START_TEST(chat_refuses) {
   fl_call c;
-  fl_fault f;
+  fl_api_error f;
   char *body = edge_json(refused[_i].body);
-  ck_assert_msg(edge_parse(&c, &fl_dialect_chat, body, &f) == FL_EINPUT, "taken: %s", body);
+  ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_EINPUT, "taken: %s", body);
   ck_assert_int_eq(f.status, 400);
   ck_assert_msg(strcmp(f.param, refused[_i].param) == 0, "%s: param %s", body, f.param);
   fl_call_release(&c);
@@ -135,13 +135,13 @@ END_TEST
 
 START_TEST(tools_convention) {
   fl_call c;
-  fl_fault f;
+  fl_api_error f;
   char *body = edge_json(
       "{'messages':[{'role':'user','content':'q'},{'role':'assistant','content':null,'tool_calls':"
       "[{'id':'1','type':'function','function':{'name':'f','arguments':'{}'}}]},{'role':'tool',"
       "'tool_call_id':'1','content':'r1'},{'role':'tool','content':'r2'}],'tools':[{'type':"
       "'function','function':{'name':'f','description':'d','parameters':{'type':'object'}}}]}");
-  ck_assert_msg(edge_parse(&c, &fl_dialect_chat, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.n_msgs, 4);
   ck_assert_int_eq((int)c.msgs[0].role, FL_ROLE_SYSTEM);
   ck_assert_ptr_nonnull(strstr(text_of(&c, 0),
@@ -162,11 +162,11 @@ END_TEST
 
 START_TEST(tools_behind_a_system_message) {
   fl_call c;
-  fl_fault f;
+  fl_api_error f;
   char *body = edge_json("{'messages':[{'role':'system','content':'S'},{'role':'user','content':'"
                          "q'}],"
                          "'tools':[{'type':'function','function':{'name':'f'}}]}");
-  ck_assert_int_eq(edge_parse(&c, &fl_dialect_chat, body, &f), FL_OK);
+  ck_assert_int_eq(edge_parse(&c, &fl_protocol_chat, body, &f), FL_OK);
   ck_assert_uint_eq(c.n_msgs, 2);
   ck_assert_int_eq(strncmp(text_of(&c, 0), "S\n\n# Tools\n", 11), 0);
   ck_assert_uint_eq(strlen(text_of(&c, 0)), c.msgs[0].len);
@@ -177,7 +177,7 @@ END_TEST
 
 START_TEST(messages_blocks) {
   fl_call c;
-  fl_fault f;
+  fl_api_error f;
   char *body = edge_json(
       "{'model':'m','max_tokens':9,'system':[{'type':'text','text':'S'}],'messages':[{'role':'use"
       "r',"
@@ -187,7 +187,7 @@ START_TEST(messages_blocks) {
       "{'role':'user','content':[{'type':'tool_result','tool_use_id':'1','content':[{'type':'text',"
       "'text':'r'}]},{'type':'text','text':'and?'}]}],'stop_sequences':['x'],'thinking':{'type':"
       "'enabled','budget_tokens':1024},'tools':[{'name':'f','input_schema':{}}]}");
-  ck_assert_msg(edge_parse(&c, &fl_dialect_messages, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(edge_parse(&c, &fl_protocol_messages, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.n_msgs, 4);
   ck_assert_str_eq(text_of(&c, 2), "let me\n<tool_call>\n"
                                    "{\"name\": \"f\", \"arguments\": {\"a\":1}}\n</tool_call>");
@@ -225,7 +225,7 @@ static const struct {
 
 START_TEST(others_refuse) {
   fl_call c;
-  fl_fault f;
+  fl_api_error f;
   char *body = edge_json(others[_i].body);
   ck_assert_msg(edge_parse(&c, dialects[others[_i].dialect], body, &f) == FL_EINPUT, "taken: %s",
                 body);
@@ -237,13 +237,13 @@ END_TEST
 
 START_TEST(responses_items) {
   fl_call c;
-  fl_fault f;
+  fl_api_error f;
   char *body = edge_json(
       "{'input':[{'role':'user','content':'q'},{'type':'reasoning','summary':[]},{'type':"
       "'function_call','call_id':'1','name':'f','arguments':'{}'},{'type':'function_call_output',"
       "'call_id':'1','output':'r'}],'instructions':'S','max_output_tokens':3,'reasoning':{'effort':"
       "'none'},'background':false,'include':[]}");
-  ck_assert_msg(edge_parse(&c, &fl_dialect_responses, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(edge_parse(&c, &fl_protocol_responses, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.n_msgs, 4);
   ck_assert_str_eq(text_of(&c, 0), "S");
   ck_assert_str_eq(text_of(&c, 3), "<tool_response>\nr\n</tool_response>");
@@ -285,7 +285,7 @@ START_TEST(mutations) {
       else body[at] = alphabet[(state >> 24) % (sizeof alphabet - 1)];
     }
     fl_call c;
-    fl_fault f;
+    fl_api_error f;
     const int rc = edge_parse_n(&c, dialects[d], body, len, &f);
     ck_assert(rc == FL_OK || rc == FL_EINPUT);
     ck_assert(f.status == 0 || (f.message[0] != '\0' && rc == FL_EINPUT));
@@ -302,9 +302,9 @@ START_TEST(out_of_memory) {
                          "'tools':[{'type':'function','function':{'name':'f','parameters':{}}}]}");
   for (size_t n = 1; n < 200; n++) {
     fl_call c;
-    fl_fault f;
+    fl_api_error f;
     fl_mem_fault_after(n);
-    (void)edge_parse(&c, &fl_dialect_chat, body, &f);
+    (void)edge_parse(&c, &fl_protocol_chat, body, &f);
     fl_mem_fault_after(0);
     fl_call_release(&c);
   }

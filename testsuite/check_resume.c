@@ -10,7 +10,9 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "fleet/hooks.h"
 #include "fleet/manifest.h"
+#include "trainer/trainer.h"
 #include "fleet_util.h"
 #include "suite.h"
 

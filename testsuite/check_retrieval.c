@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "fleet/retrieval.h"
+#include "retrieval/retrieval.h"
 #include "fleet_util.h"
 #include "formats/safetensors.h"
 #include "suite.h"
@@ -22,10 +22,10 @@ START_TEST(pieces_of_a_document) {
     { 5, 8, 1, 5 },       { 20, 8, 2, 8 }, /* a last piece of 4 is dropped: it is under 32 */
   };
   for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
-    size_t n = fl_piece_count(t[i].tokens, t[i].chunk), first = 0, end = 0;
+    size_t n = fl_chunk_count(t[i].tokens, t[i].chunk), first = 0, end = 0;
     ck_assert_uint_eq(n, t[i].pieces);
     if (n == 0) continue;
-    fl_piece_span(t[i].tokens, t[i].chunk, n - 1, &first, &end);
+    fl_chunk_span(t[i].tokens, t[i].chunk, n - 1, &first, &end);
     ck_assert_uint_eq(end - first, t[i].last);
   }
 }

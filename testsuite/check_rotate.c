@@ -1,7 +1,7 @@
 /* check_rotate.c - who leaves, who comes, whose turn it is. */
 #include <string.h>
 
-#include "fleet/rotate.h"
+#include "trainer/rotate.h"
 #include "suite.h"
 
 enum { N = 6 };

@@ -7,16 +7,16 @@
 #include "suite.h"
 #include "tui/scan.h"
 
-static fl_slice slice(const char *s) { return (fl_slice){ s, strlen(s) }; }
+static tui_slice slice(const char *s) { return (tui_slice){ s, strlen(s) }; }
 
 /* 0: a whole object with n members; -1: damage. */
 static int walk(const char *line, int *n) {
-  fl_scan s;
-  fl_member m;
+  tui_scan s;
+  tui_member m;
   int more;
   *n = 0;
-  if (!fl_scan_begin(&s, line, strlen(line))) return -1;
-  while ((more = fl_scan_next(&s, &m)) > 0) (*n)++;
+  if (!tui_scan_begin(&s, line, strlen(line))) return -1;
+  while ((more = tui_scan_next(&s, &m)) > 0) (*n)++;
   return more;
 }
 
@@ -75,7 +75,7 @@ START_TEST(numbers_like_strtod) {
                                       "0.000123456789" };
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     double v;
-    ck_assert(fl_scan_number(&v, slice(good[i])));
+    ck_assert(tui_scan_number(&v, slice(good[i])));
     ck_assert_msg(v == strtod(good[i], NULL), "%s", good[i]);
   }
   fl_rng r = fl_rng_stream(3, FL_RNG_TEST, 0, 0, 0);
@@ -84,7 +84,7 @@ START_TEST(numbers_like_strtod) {
     double v;
     snprintf(s, sizeof s, "%.*g", (int)(1 + fl_rng_below(&r, 17)),
              (fl_rng_unit(&r) - 0.5) * pow(10, (double)fl_rng_below(&r, 20)));
-    ck_assert(fl_scan_number(&v, slice(s)));
+    ck_assert(tui_scan_number(&v, slice(s)));
     ck_assert_msg(v == strtod(s, NULL), "%s", s);
   }
 }
@@ -95,47 +95,47 @@ START_TEST(no_numbers) {
                                      "1e+", "0x10", "1 ", "1e999", "NaN", "--1" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     double v;
-    ck_assert_msg(!fl_scan_number(&v, slice(bad[i])), "taken: %s", bad[i]);
+    ck_assert_msg(!tui_scan_number(&v, slice(bad[i])), "taken: %s", bad[i]);
   }
 }
 END_TEST
 
 START_TEST(whole_numbers) {
   uint32_t v;
-  ck_assert(fl_scan_u32(&v, slice("4294967294")));
+  ck_assert(tui_scan_u32(&v, slice("4294967294")));
   ck_assert_uint_eq(v, 4294967294u);
-  ck_assert(fl_scan_u32(&v, slice("2e3")));
+  ck_assert(tui_scan_u32(&v, slice("2e3")));
   ck_assert_uint_eq(v, 2000);
-  ck_assert(!fl_scan_u32(&v, slice("4294967295"))); /* stands for "unknown" */
-  ck_assert(!fl_scan_u32(&v, slice("-1")));
-  ck_assert(!fl_scan_u32(&v, slice("1.5")));
-  ck_assert(!fl_scan_u32(&v, slice("")));
+  ck_assert(!tui_scan_u32(&v, slice("4294967295"))); /* stands for "unknown" */
+  ck_assert(!tui_scan_u32(&v, slice("-1")));
+  ck_assert(!tui_scan_u32(&v, slice("1.5")));
+  ck_assert(!tui_scan_u32(&v, slice("")));
 }
 END_TEST
 
 START_TEST(unescape) {
   fl_buf b = { 0 };
-  fl_scan_unescape(&b, slice("a\\n\\t\\\"\\\\\\u00e9\\ud83d\\udea2\\ud800x"), 100);
+  tui_scan_unescape(&b, slice("a\\n\\t\\\"\\\\\\u00e9\\ud83d\\udea2\\ud800x"), 100);
   ck_assert_str_eq(b.data, "a\n\t\"\\\xC3\xA9\xF0\x9F\x9A\xA2\xEF\xBF\xBDx");
   fl_buf_reset(&b);
-  fl_scan_unescape(&b, slice("caf\xC3\xA9s"), 4); /* never half a character */
+  tui_scan_unescape(&b, slice("caf\xC3\xA9s"), 4); /* never half a character */
   ck_assert_str_eq(b.data, "caf");
   fl_buf_reset(&b);
-  fl_scan_unescape(&b, slice("\\u00e"), 10); /* cut: no read beyond the end */
+  tui_scan_unescape(&b, slice("\\u00e"), 10); /* cut: no read beyond the end */
   ck_assert_uint_gt(b.len, 0);
   fl_buf_release(&b);
 }
 END_TEST
 
 START_TEST(elements) {
-  fl_scan s;
-  fl_member m;
+  tui_scan s;
+  tui_member m;
   int n = 0, more;
-  ck_assert(fl_scan_begin_array(&s, slice("[1, [2,3] ,\"x\",{}]")));
-  while ((more = fl_scan_element(&s, &m)) > 0) n++;
+  ck_assert(tui_scan_begin_array(&s, slice("[1, [2,3] ,\"x\",{}]")));
+  while ((more = tui_scan_element(&s, &m)) > 0) n++;
   ck_assert_int_eq(more, 0);
   ck_assert_int_eq(n, 4);
-  ck_assert(!fl_scan_begin_array(&s, slice("{}")));
+  ck_assert(!tui_scan_begin_array(&s, slice("{}")));
 }
 END_TEST
 

@@ -37,7 +37,7 @@ static bool word_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static bool names(const char *s, size_t len, fl_slice word) {
+static bool names(const char *s, size_t len, tui_slice word) {
   for (size_t i = 0; i + word.n <= len; i++)
     if (memcmp(s + i, word.p, word.n) == 0 && (i == 0 || !word_char(s[i - 1])) &&
         !word_char(s[i + word.n]))
@@ -46,15 +46,15 @@ static bool names(const char *s, size_t len, fl_slice word) {
 }
 
 static void check_line(const char *line, size_t len) {
-  fl_scan s;
-  fl_member m, kind;
+  tui_scan s;
+  tui_member m, kind;
   size_t n = 0;
-  ck_assert(fl_scan_begin(&s, line, len));
-  ck_assert_int_eq(fl_scan_next(&s, &m), 1);
-  ck_assert_int_eq(fl_scan_next(&s, &kind), 1);
+  ck_assert(tui_scan_begin(&s, line, len));
+  ck_assert_int_eq(tui_scan_next(&s, &m), 1);
+  ck_assert_int_eq(tui_scan_next(&s, &kind), 1);
   const char *text = section(kind.value.p, kind.value.n, &n);
   ck_assert_msg(text != NULL, "no section on %.*s", (int)kind.value.n, kind.value.p);
-  while (fl_scan_next(&s, &m) > 0)
+  while (tui_scan_next(&s, &m) > 0)
     ck_assert_msg(names(text, n, m.key), "%.*s has %.*s, which the page does not name",
                   (int)kind.value.n, kind.value.p, (int)m.key.n, m.key.p);
 }
@@ -80,9 +80,9 @@ END_TEST
 
 START_TEST(every_kind_has_a_section) {
   size_t n;
-  for (size_t i = 0; fl_event_names[i]; i++)
-    ck_assert_msg(section(fl_event_names[i], strlen(fl_event_names[i]), &n) != NULL,
-                  "no section on %s", fl_event_names[i]);
+  for (size_t i = 0; tui_event_names[i]; i++)
+    ck_assert_msg(section(tui_event_names[i], strlen(tui_event_names[i]), &n) != NULL,
+                  "no section on %s", tui_event_names[i]);
 }
 END_TEST
 

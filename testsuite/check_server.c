@@ -15,7 +15,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "edge/server.h"
+#include "http/server.h"
 #include "scratch.h"
 #include "suite.h"
 

@@ -52,8 +52,8 @@ static void compare_scenes(const scene *a, const scene *b, const char *name) {
 
 /* Not on a file system in memory, nor on one that is nearly full. */
 static bool has_scratch(void) {
-  void *p = fl_scratch_new(".", 1 << 20);
-  fl_scratch_free(p, 1 << 20);
+  void *p = fl_spillable_new(".", 1 << 20);
+  fl_spillable_free(p, 1 << 20);
   return p != NULL;
 }
 

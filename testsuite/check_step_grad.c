@@ -100,7 +100,7 @@ START_TEST(first_gradient_agrees_with_torch) {
   golden *g = golden_new(0); /* the golden gradient includes row 0 */
   fl_stepper *s = golden_stepper(g);
   const size_t part = 0;
-  fl_trainee t = { .cart = &g->cart, .grad = &g->grad };
+  fl_trainable t = { .cart = &g->cart, .grad = &g->grad };
   const fl_step_conv c = { &g->conv, &part, 1 };
   fl_step_result r;
   fl_err err = { 0 };
@@ -157,7 +157,7 @@ START_TEST(three_steps_agree_with_torch) {
   fl_adam adam;
   const size_t part = 0;
   ck_assert_int_eq(fl_adam_init(&adam, g->r.hp, &g->cart, NULL), FL_OK);
-  fl_trainee t = { &g->cart, &adam, &g->grad };
+  fl_trainable t = { &g->cart, &adam, &g->grad };
   const fl_step_conv c = { &g->conv, &part, 1 };
   const double lr = golden_f32(g->st, "lr", 1)[0];
   const fl_step_options o = { .rate.lr = lr, .pack = true };

@@ -125,7 +125,7 @@ START_TEST(shares_cover) {
     for (unsigned ranks = 1; ranks < 9; ranks++) {
       size_t at = 0, first, end;
       for (unsigned r = 0; r < ranks; r++) {
-        fl_share(n, r, ranks, &first, &end);
+        fl_thread_range(n, r, ranks, &first, &end);
         ck_assert_uint_eq(first, at);
         ck_assert_uint_le(end - first, n / ranks + 1);
         at = end;

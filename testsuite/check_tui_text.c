@@ -9,25 +9,25 @@
 static const char *clean(const char *s, size_t len, bool ascii) {
   static fl_buf b;
   fl_buf_reset(&b);
-  fl_text_clean(&b, s, len, ascii);
+  tui_text_clean(&b, s, len, ascii);
   return b.data ? b.data : "";
 }
 
-static size_t cols(const char *s) { return fl_text_columns(s, strlen(s)); }
+static size_t cols(const char *s) { return tui_text_columns(s, strlen(s)); }
 
 START_TEST(widths) {
-  ck_assert_int_eq(fl_text_width('a'), 1);
-  ck_assert_int_eq(fl_text_width(0xE9), 1);
-  ck_assert_int_eq(fl_text_width(0x6F22), 2);  /* a Han character */
-  ck_assert_int_eq(fl_text_width(0x1F6A2), 2); /* ship */
-  ck_assert_int_eq(fl_text_width(0xAC00), 2);  /* a Hangul syllable */
-  ck_assert_int_eq(fl_text_width(0x301), 0);   /* combining acute */
-  ck_assert_int_eq(fl_text_width(0x202E), -1); /* right-to-left override */
-  ck_assert_int_eq(fl_text_width(0x200B), -1); /* zero width space has no glyph */
-  ck_assert_int_eq(fl_text_width(0x9B), -1);   /* C1: control sequence introducer */
-  ck_assert_int_eq(fl_text_width(0x1B), -1);
-  ck_assert_int_eq(fl_text_width(0xD800), -1);
-  ck_assert_int_eq(fl_text_width(0x110000), -1);
+  ck_assert_int_eq(tui_text_width('a'), 1);
+  ck_assert_int_eq(tui_text_width(0xE9), 1);
+  ck_assert_int_eq(tui_text_width(0x6F22), 2);  /* a Han character */
+  ck_assert_int_eq(tui_text_width(0x1F6A2), 2); /* ship */
+  ck_assert_int_eq(tui_text_width(0xAC00), 2);  /* a Hangul syllable */
+  ck_assert_int_eq(tui_text_width(0x301), 0);   /* combining acute */
+  ck_assert_int_eq(tui_text_width(0x202E), -1); /* right-to-left override */
+  ck_assert_int_eq(tui_text_width(0x200B), -1); /* zero width space has no glyph */
+  ck_assert_int_eq(tui_text_width(0x9B), -1);   /* C1: control sequence introducer */
+  ck_assert_int_eq(tui_text_width(0x1B), -1);
+  ck_assert_int_eq(tui_text_width(0xD800), -1);
+  ck_assert_int_eq(tui_text_width(0x110000), -1);
 }
 END_TEST
 
@@ -43,7 +43,7 @@ START_TEST(no_control_survives) {
       bool valid = true;
       at += fl_utf8_decode(&got, &valid, t + at, len - at);
       ck_assert(valid);
-      ck_assert_msg(fl_text_width(got) >= 0, "U+%04X became U+%04X", cp, got);
+      ck_assert_msg(tui_text_width(got) >= 0, "U+%04X became U+%04X", cp, got);
     }
   }
 }
@@ -77,11 +77,11 @@ END_TEST
 START_TEST(fit) {
   const char *s = "a\xE6\xBC\xA2"
                   "b"; /* 1 + 2 + 1 columns */
-  ck_assert_uint_eq(fl_text_fit(s, 5, 0), 0);
-  ck_assert_uint_eq(fl_text_fit(s, 5, 1), 1);
-  ck_assert_uint_eq(fl_text_fit(s, 5, 2), 1); /* half of a wide glyph does not fit */
-  ck_assert_uint_eq(fl_text_fit(s, 5, 3), 4);
-  ck_assert_uint_eq(fl_text_fit(s, 5, 9), 5);
+  ck_assert_uint_eq(tui_text_fit(s, 5, 0), 0);
+  ck_assert_uint_eq(tui_text_fit(s, 5, 1), 1);
+  ck_assert_uint_eq(tui_text_fit(s, 5, 2), 1); /* half of a wide glyph does not fit */
+  ck_assert_uint_eq(tui_text_fit(s, 5, 3), 4);
+  ck_assert_uint_eq(tui_text_fit(s, 5, 9), 5);
 }
 END_TEST
 
@@ -89,7 +89,7 @@ START_TEST(wrap) {
   const char *s = "one two  three\n\nfour";
   const char *want[] = { "one two", "three", "", "four" }, *line;
   size_t at = 0, n, i = 0;
-  while (fl_text_wrap(s, strlen(s), 8, &at, &line, &n)) {
+  while (tui_text_wrap(s, strlen(s), 8, &at, &line, &n)) {
     ck_assert_uint_lt(i, 4);
     ck_assert_uint_eq(n >= strlen(want[i]), 1);
     ck_assert_int_eq(strncmp(line, want[i], strlen(want[i])), 0);
@@ -105,7 +105,7 @@ START_TEST(wrap_always_gets_on) {
   const char *line;
   do {
     before = at;
-    if (!fl_text_wrap(s, strlen(s), 1, &at, &line, &n)) break;
+    if (!tui_text_wrap(s, strlen(s), 1, &at, &line, &n)) break;
     ck_assert_uint_gt(at, before);
   } while (++rounds < 100);
   ck_assert_uint_lt(rounds, 100);
@@ -113,12 +113,12 @@ START_TEST(wrap_always_gets_on) {
 END_TEST
 
 START_TEST(ascii_of_drawing) {
-  ck_assert_int_eq(fl_text_ascii(0x2500), '-');
-  ck_assert_int_eq(fl_text_ascii(0x2800), ' ');
-  ck_assert_int_eq(fl_text_ascii(0x2801), '\'');
-  ck_assert_int_eq(fl_text_ascii(0x2880), '_');
-  ck_assert_int_eq(fl_text_ascii(0x28FF), '|');
-  ck_assert_int_eq(fl_text_ascii(0x6F22), '?');
+  ck_assert_int_eq(tui_text_ascii(0x2500), '-');
+  ck_assert_int_eq(tui_text_ascii(0x2800), ' ');
+  ck_assert_int_eq(tui_text_ascii(0x2801), '\'');
+  ck_assert_int_eq(tui_text_ascii(0x2880), '_');
+  ck_assert_int_eq(tui_text_ascii(0x28FF), '|');
+  ck_assert_int_eq(tui_text_ascii(0x6F22), '?');
 }
 END_TEST
 

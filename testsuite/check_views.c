@@ -13,30 +13,30 @@ START_TEST(sort_and_worst) {
   while (app->settings.sort != 6) type("s"); /* held-out together, highest first */
   ck_assert(shows("\xE2\x96\xBC"
                   "together"));
-  ck_assert_uint_eq(fl_app_snap(app)->doc[app->fleet.order[0]].id, 6);
+  ck_assert_uint_eq(tui_app_snap(app)->doc[app->fleet.order[0]].id, 6);
   type("w");
   ck_assert_uint_eq(app->fleet.selected, 6);
   type("I");
   draw(80, 24);
-  ck_assert_uint_eq(fl_app_snap(app)->doc[app->fleet.order[11]].id, 6);
+  ck_assert_uint_eq(tui_app_snap(app)->doc[app->fleet.order[11]].id, 6);
 }
 END_TEST
 
 START_TEST(search_and_filter) {
   open_voyage();
   type("/ROPE");
-  press(FL_KEY_ENTER, 0);
+  press(TUI_KEY_ENTER, 0);
   ck_assert_uint_eq(app->fleet.selected, 5);
   type("/no such");
-  press(FL_KEY_ENTER, 0);
+  press(TUI_KEY_ENTER, 0);
   ck_assert(shows("no document's name contains"));
-  press(FL_KEY_F, 4);
+  press(TUI_KEY_F, 4);
   type("ti");
   draw(80, 24);
   ck_assert_uint_eq(app->fleet.n_order, 2); /* tide-tables, quarantine */
-  press(FL_KEY_ENTER, 0);
-  press(FL_KEY_F, 4);
-  press(FL_KEY_ESC, 0);
+  press(TUI_KEY_ENTER, 0);
+  press(TUI_KEY_F, 4);
+  press(TUI_KEY_ESC, 0);
   draw(80, 24);
   ck_assert_uint_eq(app->fleet.n_order, 12);
 }
@@ -47,14 +47,14 @@ START_TEST(loss_zoom_and_cursor) {
   type("2");
   draw(80, 24);
   ck_assert_double_eq(app->loss.x1, 61);
-  for (int i = 0; i < 10; i++) press(FL_KEY_LEFT, 0);
+  for (int i = 0; i < 10; i++) press(TUI_KEY_LEFT, 0);
   ck_assert(shows("round 50"));
   type("++");
   draw(80, 24);
   ck_assert_double_eq_tol(app->loss.x1 - app->loss.x0, 15.25, 1e-9);
   ck_assert(app->loss.x0 <= 50 && app->loss.x1 >= 50);
   double x0 = app->loss.x0;
-  press(FL_KEY_PAGE_UP, 0);
+  press(TUI_KEY_PAGE_UP, 0);
   draw(80, 24);
   ck_assert_double_lt(app->loss.x0, x0);
   type("0");
@@ -82,7 +82,7 @@ START_TEST(coverage_below) {
   type("5v");
   golden("study-coverage-80x24", 80, 24);
   ck_assert_ptr_nonnull(strstr(draw(200, 60), "The selected conversation"));
-  press(FL_KEY_F, 7);
+  press(TUI_KEY_F, 7);
   ck_assert(!shows("Coverage of"));
 }
 END_TEST
@@ -93,32 +93,32 @@ START_TEST(playback) {
   bool more;
   app->speed = 1e6;
   app->last_tick = fl_now_s() - 0.001;
-  fl_app_tick(app, 0, &more);
-  ck_assert_uint_lt(fl_app_feed(app)->cursor, 392);
+  tui_app_tick(app, 0, &more);
+  ck_assert_uint_lt(tui_app_feed(app)->cursor, 392);
   for (int i = 0; i < 2000 && app->playing; i++) {
     app->last_tick = fl_now_s() - 0.1;
-    fl_app_tick(app, 0, &more);
+    tui_app_tick(app, 0, &more);
   }
   ck_assert(!app->playing);
-  ck_assert_uint_eq(fl_app_feed(app)->cursor, 392);
+  ck_assert_uint_eq(tui_app_feed(app)->cursor, 392);
 }
 END_TEST
 
 START_TEST(it_leaves_when_told_to) {
   const char *path = fixture("events/voyage.jsonl");
-  fl_tui_options o = { .fleets = &path, .n_fleets = 1, .leave = true };
+  tui_options o = { .fleets = &path, .n_fleets = 1, .leave = true };
   bool more;
-  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_OK);
+  ck_assert_int_eq(tui_app_init(app, &o, NULL), FL_OK);
   load();
-  fl_app_tick(app, 0, &more);
+  tui_app_tick(app, 0, &more);
   ck_assert(shows("The run has ended; this screen closes in "));
   ck_assert(!app->quit);
   app->leave_at = fl_now_s() - 1;
-  fl_app_tick(app, 0, &more);
+  tui_app_tick(app, 0, &more);
   ck_assert(app->quit);
   app->quit = false;
-  press(FL_KEY_DOWN, 0); /* somebody is there */
-  fl_app_tick(app, 0, &more);
+  press(TUI_KEY_DOWN, 0); /* somebody is there */
+  tui_app_tick(app, 0, &more);
   ck_assert(!app->quit && !shows("this screen closes"));
 }
 END_TEST
@@ -188,18 +188,19 @@ END_TEST
 START_TEST(mouse) {
   open_voyage();
   draw(80, 24);
-  fl_app_key(app, &(fl_key){ .code = FL_KEY_MOUSE, .x = 14, .y = 1 }); /* the second tab */
-  ck_assert_int_eq(app->view, FL_VIEW_LOSS);
+  tui_app_key(app, &(tui_key){ .code = TUI_KEY_MOUSE, .x = 14, .y = 1 }); /* the second tab */
+  ck_assert_int_eq(app->view, TUI_VIEW_LOSS);
   type("1");
   draw(80, 24);
-  fl_app_key(app, &(fl_key){ .code = FL_KEY_MOUSE, .x = 20, .y = 10 }); /* third row of the table */
+  tui_app_key(app,
+              &(tui_key){ .code = TUI_KEY_MOUSE, .x = 20, .y = 10 }); /* third row of the table */
   ck_assert_uint_eq(app->fleet.selected, 2);
   /* The left end of the slider. */
-  fl_app_key(app, &(fl_key){ .code = FL_KEY_MOUSE, .x = 3, .y = 22 });
-  ck_assert_uint_eq(fl_app_feed(app)->cursor, 0);
+  tui_app_key(app, &(tui_key){ .code = TUI_KEY_MOUSE, .x = 3, .y = 22 });
+  ck_assert_uint_eq(tui_app_feed(app)->cursor, 0);
   draw(80, 24);
-  fl_app_key(app, &(fl_key){ .code = FL_KEY_MOUSE, .x = 1, .y = 23 }); /* F1 */
-  ck_assert_int_eq(app->overlay, FL_OVER_HELP);
+  tui_app_key(app, &(tui_key){ .code = TUI_KEY_MOUSE, .x = 1, .y = 23 }); /* F1 */
+  ck_assert_int_eq(app->overlay, TUI_OVER_HELP);
 }
 END_TEST
 
@@ -207,16 +208,16 @@ START_TEST(no_trainer) {
   open_voyage();
   type("S");
   bool more;
-  fl_app_tick(app, 0, &more);
+  tui_app_tick(app, 0, &more);
   ck_assert(shows("nothing runs on this fleet now"));
   type(":lr 7");
-  press(FL_KEY_ENTER, 0);
+  press(TUI_KEY_ENTER, 0);
   ck_assert(shows(":lr takes a number"));
   type(":dance");
-  press(FL_KEY_ENTER, 0);
+  press(TUI_KEY_ENTER, 0);
   ck_assert(shows(":dance is unknown"));
   type("m");
-  ck_assert(fl_fleet_selected(app)->marked);
+  ck_assert(tui_fleet_selected(app)->marked);
 }
 END_TEST
 
@@ -238,14 +239,14 @@ START_TEST(exports) {
 END_TEST
 
 START_TEST(settings) {
-  fl_settings s, t;
-  fl_settings_default(&s);
+  tui_settings s, t;
+  tui_settings_default(&s);
   s.sort = 4;
   s.smoothing = 100;
   s.ascii = true;
-  ck_assert_int_eq(fl_settings_save(&s, NULL), FL_OK);
-  fl_settings_default(&t);
-  fl_settings_load(&t);
+  ck_assert_int_eq(tui_settings_save(&s, NULL), FL_OK);
+  tui_settings_default(&t);
+  tui_settings_load(&t);
   ck_assert_int_eq(t.sort, 4);
   ck_assert_int_eq(t.smoothing, 100);
   ck_assert(t.ascii);
@@ -253,8 +254,8 @@ START_TEST(settings) {
   snprintf(path, sizeof path, "%s/flotilla/watch.conf", dir);
   static const char bad[] = "sort 99\nview -3\nsmoothing x\nfuture 1\n\ncolor\n\xff\xfe\n";
   ck_assert_int_eq(fl_fs_replace(path, bad, sizeof bad - 1, NULL), FL_OK);
-  fl_settings_default(&s);
-  fl_settings_load(&s);
+  tui_settings_default(&s);
+  tui_settings_load(&s);
   ck_assert_int_eq(s.sort, 0);
   ck_assert_int_eq(s.view, 0);
   ck_assert_int_eq(s.smoothing, 20);
@@ -263,33 +264,33 @@ END_TEST
 
 /* --- everything, at random ------------------------------------------------------------------- */
 
-static fl_key random_key(fl_rng *r) {
+static tui_key random_key(fl_rng *r) {
   static const char chars[] = "123456?q/nN\\:eptSXr <>.,[]fhjklgGwsImcyo+-0xi\xC3";
-  fl_key k = { .code = (fl_key_code)fl_rng_below(r, FL_KEY_RESIZE + 1) };
+  tui_key k = { .code = (tui_key_code)fl_rng_below(r, TUI_KEY_RESIZE + 1) };
   k.x = (int)fl_rng_below(r, 220) - 5;
   k.y = (int)fl_rng_below(r, 70) - 5;
-  k.mouse = (fl_mouse)fl_rng_below(r, 4);
-  if (k.code == FL_KEY_CHAR) k.cp = (unsigned char)chars[fl_rng_below(r, sizeof chars - 1)];
-  else if (k.code == FL_KEY_CTRL) k.cp = 'a' + (uint32_t)fl_rng_below(r, 26);
-  else if (k.code == FL_KEY_F) k.cp = 1 + (uint32_t)fl_rng_below(r, 12);
+  k.mouse = (tui_mouse)fl_rng_below(r, 4);
+  if (k.code == TUI_KEY_CHAR) k.cp = (unsigned char)chars[fl_rng_below(r, sizeof chars - 1)];
+  else if (k.code == TUI_KEY_CTRL) k.cp = 'a' + (uint32_t)fl_rng_below(r, 26);
+  else if (k.code == TUI_KEY_F) k.cp = 1 + (uint32_t)fl_rng_below(r, 12);
   /* characters are half of what people press */
-  if (fl_rng_below(r, 2)) k = (fl_key){ .code = FL_KEY_CHAR, .cp = k.cp ? k.cp : 'j' };
-  if (k.code == FL_KEY_CHAR && (k.cp == 'e' || k.cp == 'E')) k.cp = 'j'; /* writes files */
+  if (fl_rng_below(r, 2)) k = (tui_key){ .code = TUI_KEY_CHAR, .cp = k.cp ? k.cp : 'j' };
+  if (k.code == TUI_KEY_CHAR && (k.cp == 'e' || k.cp == 'E')) k.cp = 'j'; /* writes files */
   return k;
 }
 
 static void play_at_random(uint32_t seed, int keys) {
   fl_rng r = fl_rng_stream(seed, FL_RNG_TEST, 1, 0, 0);
   for (int i = 0; i < keys; i++) {
-    fl_key k = random_key(&r);
+    tui_key k = random_key(&r);
     /* exports by menu or command would write files as well */
-    if (app->overlay == FL_OVER_MENU && app->overlay_row >= 8) app->overlay_row = 0;
-    fl_app_key(app, &k);
+    if (app->overlay == TUI_OVER_MENU && app->overlay_row >= 8) app->overlay_row = 0;
+    tui_app_key(app, &k);
     app->quit = false;
     if (i % 7 == 0) draw(20 + (int)fl_rng_below(&r, 200), 5 + (int)fl_rng_below(&r, 60));
     if (i % 31 == 0) {
       bool more;
-      fl_app_tick(app, 0.01, &more);
+      tui_app_tick(app, 0.01, &more);
     }
   }
 }
@@ -334,9 +335,9 @@ START_TEST(a_hostile_log) {
   ck_assert_int_eq(fl_fs_replace(path, hostile, sizeof hostile - 1, NULL), FL_OK);
   const char *fleet = dir;
   open_fleets(&fleet, 1);
-  ck_assert_uint_gt(fl_app_feed(app)->store.n_ticks, 10);
-  for (uint32_t v = 0; v < FL_VIEWS; v++) {
-    press(FL_KEY_CHAR, '1' + v);
+  ck_assert_uint_gt(tui_app_feed(app)->store.n_ticks, 10);
+  for (uint32_t v = 0; v < TUI_VIEWS; v++) {
+    press(TUI_KEY_CHAR, '1' + v);
     for (int w = 20; w < 220; w += 13) {
       const char *p = draw(w, 5 + w / 4);
       for (; *p; p++) ck_assert_msg((unsigned char)*p >= 0x20 || *p == '\n', "a raw %d", *p);
@@ -364,15 +365,15 @@ END_TEST
 START_TEST(bad_arguments) {
   fl_err err = { 0 };
   const char *missing = "/nonexistent/fleet";
-  fl_tui_options o = { .fleets = &missing, .n_fleets = 1 };
-  ck_assert_int_eq(fl_app_init(app, &o, &err), FL_ENOENT);
+  tui_options o = { .fleets = &missing, .n_fleets = 1 };
+  ck_assert_int_eq(tui_app_init(app, &o, &err), FL_ENOENT);
   ck_assert_ptr_nonnull(strstr(err.text, missing));
-  fl_app_release(app);
-  o = (fl_tui_options){ .fleets = &missing, .n_fleets = 1, .view = "sea", .wait = true };
-  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_EUSAGE);
-  fl_app_release(app);
+  tui_app_release(app);
+  o = (tui_options){ .fleets = &missing, .n_fleets = 1, .view = "sea", .wait = true };
+  ck_assert_int_eq(tui_app_init(app, &o, NULL), FL_EUSAGE);
+  tui_app_release(app);
   o.n_fleets = 0;
-  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_EUSAGE);
+  ck_assert_int_eq(tui_app_init(app, &o, NULL), FL_EUSAGE);
 }
 END_TEST
 

@@ -34,7 +34,7 @@ testsuite_check_eval_SOURCES = testsuite/check_eval.c testsuite/suite.h testsuit
 	src/commands/eval_html.c src/commands/eval_questions.c src/commands/eval_score.c \
 	src/commands/eval_stats.c src/commands/eval_threshold.c
 testsuite_check_eval_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -Wno-missing-prototypes
-testsuite_check_eval_LDADD = $(FLEET_LIBS) $(CHECK_LIBS)
+testsuite_check_eval_LDADD = $(TRAINER_LIBS) $(CHECK_LIBS)
 
 # Models of every family and type, for the table in flotilla-models(7)
 check_PROGRAMS += testsuite/make_model

@@ -10,9 +10,9 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "fleet/manifest.h"
+#include "trainer/trainer.h"
 #include "suite.h"
 
-char fleet_dir[64], docs_dir[64];
 fl_model *fleet_model;
 fl_team *fleet_team;
 static fl_source_list sources;
@@ -34,20 +34,6 @@ void copy_tree(const char *from, const char *to) {
   fl_fs_list_free(names, n);
 }
 
-void fleet_setup(void) {
-  strcpy(docs_dir, "/tmp/fldocsXXXXXX");
-  strcpy(fleet_dir, "/tmp/flfleetXXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(docs_dir));
-  ck_assert_ptr_nonnull(mkdtemp(fleet_dir));
-  rmdir(fleet_dir);
-}
-
-void fleet_teardown(void) {
-  fl_source_release(&sources);
-  remove_tree(fleet_dir);
-  remove_tree(docs_dir);
-}
-
 void fleet_setup_model(void) {
   fl_err err = { 0 };
   fleet_setup();
@@ -59,19 +45,8 @@ void fleet_setup_model(void) {
 void fleet_teardown_model(void) {
   fl_model_close(fleet_model);
   fl_team_free(fleet_team);
+  fl_source_release(&sources);
   fleet_teardown();
-}
-
-const char *doc_path(const char *name) {
-  static char path[8][128];
-  static int k;
-  k = (k + 1) % 8;
-  snprintf(path[k], sizeof path[k], "%s/%s", docs_dir, name);
-  return path[k];
-}
-
-void put_doc(const char *name, const char *text) {
-  ck_assert_int_eq(fl_fs_replace(doc_path(name), text, strlen(text), NULL), FL_OK);
 }
 
 void put_docs(void) {

@@ -12,7 +12,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "edge/turn.h"
+#include "http/response.h"
 
 static const fl_call_defaults defaults = {
   .sampling = { .temperature = 0, .top_p = 1, .repeat_penalty = 1 }, .max_new = 100, .tools = true
@@ -29,18 +29,19 @@ static void check_call(const fl_call *c) {
   if (!good) abort();
 }
 
-static void try_request(const fl_dialect *d, const char *text, size_t len) {
+static void try_request(const fl_protocol *d, const char *text, size_t len) {
   fl_json *body = NULL;
   fl_call c = { 0 };
-  fl_fault f = { 0 };
+  fl_api_error f = { 0 };
   fl_buf out = { 0 };
   if (fl_json_parse(&body, text, len, NULL) != FL_OK) return;
   fl_call_init(&c, body, &defaults);
-  int rc = fl_json_is_obj(body) ? d->parse(&c, &f) : fl_fault_set(&f, 400, NULL, NULL, "no object");
+  int rc =
+      fl_json_is_obj(body) ? d->parse(&c, &f) : fl_api_error_set(&f, 400, NULL, NULL, "no object");
   if (rc == FL_OK) rc = fl_call_extension(&c, &f);
   if (rc == FL_OK) rc = fl_call_finish(&c, &defaults, &f);
   if (rc == FL_OK) check_call(&c);
-  else fl_fault_body(&out, &f, d->family, "id");
+  else fl_api_error_body(&out, &f, d->family, "id");
   if (rc != FL_OK && (f.status < 400 || f.status > 599 || out.len == 0)) abort();
   fl_buf_release(&out);
   fl_call_release(&c);
@@ -74,13 +75,15 @@ static bool on_known(void *ctx, const char *name) {
 /* Cut anywhere, an answer comes to the same. */
 static heard split(const char *text, size_t len, size_t piece) {
   heard h = { 0 };
-  fl_split s;
-  const fl_split_sink sink = { .ctx = &h, .text = on_text, .call = on_call, .known = on_known };
-  fl_split_init(&s, &sink, true);
+  fl_output_parser s;
+  const fl_output_parser_sink sink = {
+    .ctx = &h, .text = on_text, .call = on_call, .known = on_known
+  };
+  fl_output_parser_init(&s, &sink, true);
   for (size_t at = 0; at < len; at += piece)
-    fl_split_feed(&s, text + at, len - at < piece ? len - at : piece);
-  fl_split_finish(&s);
-  fl_split_release(&s);
+    fl_output_parser_feed(&s, text + at, len - at < piece ? len - at : piece);
+  fl_output_parser_finish(&s);
+  fl_output_parser_release(&s);
   return h;
 }
 
@@ -91,8 +94,8 @@ static void try_reply(const char *text, size_t len) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-  static const fl_dialect *const dialects[] = { &fl_dialect_chat, &fl_dialect_responses,
-                                                &fl_dialect_messages };
+  static const fl_protocol *const dialects[] = { &fl_protocol_chat, &fl_protocol_responses,
+                                                 &fl_protocol_messages };
   if (n == 0) return 0;
   char *text = fl_malloc(n - 1 > 0 ? n - 1 : 1); /* exact, so that a step over is seen */
   if (text == NULL) return 0;

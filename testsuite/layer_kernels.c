@@ -3,7 +3,7 @@
 
 #include "suite.h"
 
-suite_fn suite_borrow, suite_team, suite_matmul, suite_matmul_routes, suite_pointwise,
+suite_fn suite_mapped, suite_team, suite_matmul, suite_matmul_routes, suite_pointwise,
     suite_attention, suite_attention_bwd, suite_loss;
 
 int main(void) {
@@ -11,7 +11,7 @@ int main(void) {
   /* A thousand forks of such a process take ten minutes, and nothing here needs one. */
   setenv("CK_FORK", "no", 0);
 #endif
-  suite_fn *const suites[] = { suite_borrow,        suite_team,      suite_matmul,
+  suite_fn *const suites[] = { suite_mapped,        suite_team,      suite_matmul,
                                suite_matmul_routes, suite_pointwise, suite_attention,
                                suite_attention_bwd, suite_loss };
   return suite_main(suites, sizeof suites / sizeof *suites);

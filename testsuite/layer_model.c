@@ -7,10 +7,10 @@ Suite *suite_model_file(void);
 Suite *suite_pass(void);
 Suite *suite_rope(void);
 Suite *suite_sampler(void);
-Suite *suite_silent(void);
+Suite *suite_output_rows(void);
 
 int main(void) {
-  static suite_fn *const fns[] = { suite_kv,   suite_model_file, suite_pass,    suite_silent,
+  static suite_fn *const fns[] = { suite_kv,   suite_model_file, suite_pass,    suite_output_rows,
                                    suite_rope, suite_sampler,    suite_generate };
   return suite_main(fns, sizeof fns / sizeof *fns);
 }

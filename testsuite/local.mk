@@ -15,8 +15,9 @@ include $(srcdir)/testsuite/cartridge.mk
 include $(srcdir)/testsuite/study.mk
 include $(srcdir)/testsuite/train.mk
 include $(srcdir)/testsuite/fleet.mk
+include $(srcdir)/testsuite/trainer.mk
 include $(srcdir)/testsuite/serve.mk
-include $(srcdir)/testsuite/edge.mk
+include $(srcdir)/testsuite/http.mk
 include $(srcdir)/testsuite/cli.mk
 include $(srcdir)/testsuite/tui.mk
 

@@ -3,7 +3,7 @@ TESTS += testsuite/check_model
 testsuite_check_model_SOURCES = testsuite/layer_model.c testsuite/suite.h testsuite/model_util.h \
 	testsuite/check_generate.c testsuite/check_kv.c testsuite/check_model_file.c \
 	testsuite/check_pass.c testsuite/check_rope.c \
-	testsuite/check_sampler.c testsuite/check_silent.c testsuite/prefix_case.h \
+	testsuite/check_sampler.c testsuite/check_output_rows.c testsuite/prefix_case.h \
 	testsuite/scratch.h
 testsuite_check_model_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 testsuite_check_model_LDADD = $(WHOLE) src/libflmodel.a $(NO_WHOLE) $(MODEL_LIBS) $(CHECK_LIBS)

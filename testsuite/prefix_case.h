@@ -128,7 +128,7 @@ static inline double case_run(study_case *c, size_t first, size_t end, bool chec
     spans[s - first] = (fl_span){ .seq = q,
                                   .tokens = c->ids[s],
                                   .n_rows = c->len[s],
-                                  .n_silent = c->silent ? first_supervised(s) : 0,
+                                  .n_no_output = c->silent ? first_supervised(s) : 0,
                                   .parts = c->part,
                                   .n_parts = PARTS,
                                   .position = P };
@@ -138,7 +138,7 @@ static inline double case_run(study_case *c, size_t first, size_t end, bool chec
   fl_pass_loss(p, rows, targets, n, 1.0f / (float)c->n_sup, losses);
   for (size_t i = 0; i < n; i++) loss += losses[i];
   if (grad) fl_pass_backward(p, grads);
-  fl_pass_rest(p);
+  fl_pass_evict_pages(p);
   for (size_t s = first; s < end; s++) fl_seq_free(spans[s - first].seq);
   fl_pass_free(p);
   return loss / (double)c->n_sup;

@@ -2,6 +2,8 @@
 #include "serve_util.h"
 
 #include "scratch.h"
+#include "answer/answer.h"
+#include "trainer/trainer.h"
 
 const char *const question[QUESTIONS] = {
   "Who keeps the lighthouse?",

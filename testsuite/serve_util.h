@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "model_util.h"
+#include "answer/answer.h"
 #include "serve/engine.h"
 
 enum { FLEET_DOCS = 4, FLEET_ROWS = 48, QUESTIONS = 8 };

@@ -55,7 +55,7 @@ typedef struct scene {
   fl_cartridge cart[N_CARTS];
   fl_adam adam[N_CARTS];
   fl_rows grad[N_CARTS];
-  fl_trainee trainee[N_CARTS];
+  fl_trainable trainee[N_CARTS];
   fl_conv conv[N_CONVS];
   fl_step_conv step_conv[N_CONVS];
 } scene;
@@ -72,7 +72,7 @@ static inline scene *scene_new(const char *model, unsigned threads) {
     s->cart[i] = born(&s->r, rows[i], frozen[i], 20 + (uint32_t)i);
     ck_assert_int_eq(fl_adam_init(&s->adam[i], s->r.hp, &s->cart[i], NULL), FL_OK);
     ck_assert_int_eq(fl_cart_grad_init(&s->grad[i], s->r.hp, &s->cart[i], NULL), FL_OK);
-    s->trainee[i] = (fl_trainee){ &s->cart[i], &s->adam[i], &s->grad[i] };
+    s->trainee[i] = (fl_trainable){ &s->cart[i], &s->adam[i], &s->grad[i] };
   }
   for (size_t i = 0; i < N_CONVS; i++) {
     s->conv[i] = some_conv(&s->r, 12 + 4 * i, 4, (uint32_t)i);

@@ -14,8 +14,8 @@
 #include "tui/app.h"
 
 static char dir[64];
-static fl_app *app;
-static fl_canvas screen;
+static tui_app *app;
+static tui_canvas screen;
 
 static inline void remove_all(const char *folder) {
   char **names = NULL;
@@ -42,20 +42,20 @@ static inline void setup(void) {
 }
 
 static inline void teardown(void) {
-  fl_app_release(app);
+  tui_app_release(app);
   fl_free(app);
-  fl_canvas_release(&screen);
+  tui_canvas_release(&screen);
   remove_all(dir);
 }
 
 static inline void load(void) {
   bool more = true;
-  while (more) fl_app_tick(app, 1, &more);
+  while (more) tui_app_tick(app, 1, &more);
 }
 
 static inline void open_fleets(const char *const *paths, size_t n) {
-  fl_tui_options o = { .fleets = paths, .n_fleets = n };
-  ck_assert_int_eq(fl_app_init(app, &o, NULL), FL_OK);
+  tui_options o = { .fleets = paths, .n_fleets = n };
+  ck_assert_int_eq(tui_app_init(app, &o, NULL), FL_OK);
   load();
 }
 
@@ -64,21 +64,21 @@ static inline void open_voyage(void) {
   open_fleets(&path, 1);
 }
 
-static inline void press(fl_key_code code, uint32_t cp) {
-  fl_app_key(app, &(fl_key){ .code = code, .cp = cp });
+static inline void press(tui_key_code code, uint32_t cp) {
+  tui_app_key(app, &(tui_key){ .code = code, .cp = cp });
 }
 
 static inline void type(const char *s) {
-  for (; *s; s++) press(FL_KEY_CHAR, (unsigned char)*s);
+  for (; *s; s++) press(TUI_KEY_CHAR, (unsigned char)*s);
 }
 
 static inline const char *draw(int w, int h) {
   static fl_buf text;
-  if (w != screen.w || h != screen.h) ck_assert_int_eq(fl_canvas_resize(&screen, w, h), FL_OK);
+  if (w != screen.w || h != screen.h) ck_assert_int_eq(tui_canvas_resize(&screen, w, h), FL_OK);
   screen.ascii = app->settings.ascii;
-  fl_app_draw(app, &screen);
+  tui_app_draw(app, &screen);
   fl_buf_reset(&text);
-  fl_canvas_text(&screen, &text);
+  tui_canvas_text(&screen, &text);
   return text.data;
 }
 

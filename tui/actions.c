@@ -11,16 +11,16 @@
 #include "tui/app.h"
 #include "tui/export.h"
 
-bool fl_action_live(const fl_app *a) {
-  fl_feed_state st = fl_feed_status(&a->feed[a->current]);
-  return st == FL_FEED_LIVE || st == FL_FEED_PAUSED;
+bool tui_action_live(const tui_app *a) {
+  tui_feed_state st = tui_feed_status(&a->feed[a->current]);
+  return st == TUI_FEED_LIVE || st == TUI_FEED_PAUSED;
 }
 
 static const char not_running[] =
     "nothing runs on this fleet now: start `flotilla train --resume` or `flotilla serve`";
 
-void fl_action_send(fl_app *a, const char *cmd, const char *key, double value) {
-  fl_feed *f = fl_app_feed(a);
+void tui_action_send(tui_app *a, const char *cmd, const char *key, double value) {
+  tui_feed *f = tui_app_feed(a);
   fl_json *request = fl_json_object();
   bool ok = request && fl_json_set_str(request, "cmd", cmd);
   if (ok && key)
@@ -30,15 +30,15 @@ void fl_action_send(fl_app *a, const char *cmd, const char *key, double value) {
     request = NULL;
   }
   snprintf(a->command_name, sizeof a->command_name, "%s%s%s", cmd, key ? " " : "", key ? key : "");
-  fl_link_start(&a->command, f->dir, request);
+  tui_link_start(&a->command, f->dir, request);
   f->ping_due = 0; /* so that the new state shows at once */
 }
 
-void fl_action_mark(fl_app *a, uint32_t doc, bool value) {
-  fl_feed *f = fl_app_feed(a);
-  fl_doc *d = fl_snapshot_doc(&f->snap, doc);
+void tui_action_mark(tui_app *a, uint32_t doc, bool value) {
+  tui_feed *f = tui_app_feed(a);
+  tui_doc *d = tui_snapshot_doc(&f->snap, doc);
   if (!d) return;
-  if (!fl_action_live(a)) {
+  if (!tui_action_live(a)) {
     d->marked = value; /* for as long as this dashboard is open */
     return;
   }
@@ -49,22 +49,22 @@ void fl_action_mark(fl_app *a, uint32_t doc, bool value) {
     return;
   }
   snprintf(a->command_name, sizeof a->command_name, "mark");
-  fl_link_start(&a->command, f->dir, request);
+  tui_link_start(&a->command, f->dir, request);
 }
 
 static void on_reply(void *ctx, const fl_json *reply, bool last) {
-  fl_app *a = ctx;
+  tui_app *a = ctx;
   bool ok = false;
   if (!last || !fl_json_get_bool(reply, "ok", &ok) || !ok) return;
-  fl_app_say(a, false, "%s: taken by the trainer", a->command_name);
+  tui_app_say(a, false, "%s: taken by the trainer", a->command_name);
 }
 
-bool fl_action_poll(fl_app *a) {
-  bool changed = fl_link_poll(&a->command, on_reply, a);
-  if (a->command.state == FL_LINK_FAILED) {
-    if (a->command.absent) fl_app_say(a, true, "%s: %s", a->command_name, not_running);
-    else fl_app_say(a, true, "%s: %s", a->command_name, a->command.error);
-    fl_link_close(&a->command);
+bool tui_action_poll(tui_app *a) {
+  bool changed = tui_link_poll(&a->command, on_reply, a);
+  if (a->command.state == TUI_LINK_FAILED) {
+    if (a->command.absent) tui_app_say(a, true, "%s: %s", a->command_name, not_running);
+    else tui_app_say(a, true, "%s: %s", a->command_name, a->command.error);
+    tui_link_close(&a->command);
     changed = true;
   }
   return changed;
@@ -79,25 +79,25 @@ static const struct {
                  { "budget", 1, 65536, true },
                  { "rounds", 1, 1e9, true } };
 
-static void set_value(fl_app *a, size_t i, const char *text) {
+static void set_value(tui_app *a, size_t i, const char *text) {
   double v;
   if (fl_parse_double(&v, text) != FL_OK || v < settable[i].min || v > settable[i].max ||
       (settable[i].whole && v != floor(v))) {
-    fl_app_say(a, true, ":%s takes a %snumber from %g to %g, as in \":%s %s\"", settable[i].key,
-               settable[i].whole ? "whole " : "", settable[i].min, settable[i].max, settable[i].key,
-               settable[i].whole ? "6" : "0.001");
+    tui_app_say(a, true, ":%s takes a %snumber from %g to %g, as in \":%s %s\"", settable[i].key,
+                settable[i].whole ? "whole " : "", settable[i].min, settable[i].max,
+                settable[i].key, settable[i].whole ? "6" : "0.001");
     return;
   }
-  fl_action_send(a, "set", settable[i].key, v);
+  tui_action_send(a, "set", settable[i].key, v);
 }
 
-void fl_action_command(fl_app *a, const char *line) {
+void tui_action_command(tui_app *a, const char *line) {
   static const char *const plain[] = { "pause", "resume", "step", "save", NULL };
   char word[32] = "", value[64] = "";
   sscanf(line, "%31s %63s", word, value);
   for (size_t i = 0; plain[i]; i++)
     if (strcmp(word, plain[i]) == 0) {
-      fl_action_send(a, word, NULL, NAN);
+      tui_action_send(a, word, NULL, NAN);
       return;
     }
   for (size_t i = 0; i < sizeof settable / sizeof *settable; i++)
@@ -105,17 +105,17 @@ void fl_action_command(fl_app *a, const char *line) {
       set_value(a, i, value);
       return;
     }
-  fl_doc *d = fl_fleet_selected(a);
-  if (strcmp(word, "stop") == 0) a->overlay = FL_OVER_STOP;
+  tui_doc *d = tui_fleet_selected(a);
+  if (strcmp(word, "stop") == 0) a->overlay = TUI_OVER_STOP;
   else if (strcmp(word, "q") == 0 || strcmp(word, "quit") == 0) a->quit = true;
-  else if (strcmp(word, "mark") == 0 && d) fl_action_mark(a, d->id, strcmp(value, "off") != 0);
+  else if (strcmp(word, "mark") == 0 && d) tui_action_mark(a, d->id, strcmp(value, "off") != 0);
   else if (strcmp(word, "text") == 0 || strcmp(word, "svg") == 0)
-    fl_action_export(a, word[0] == 's');
+    tui_action_export(a, word[0] == 's');
   else if (word[0])
-    fl_app_say(a, true,
-               ":%s is unknown; there are pause, resume, step, save, stop, lr, budget, "
-               "rounds, mark, text, svg, quit",
-               word);
+    tui_app_say(a, true,
+                ":%s is unknown; there are pause, resume, step, save, stop, lr, budget, "
+                "rounds, mark, text, svg, quit",
+                word);
 }
 
 /* The first free name in the working folder; nothing is written over. */
@@ -127,26 +127,26 @@ static bool free_name(char *out, size_t size, const char *view, const char *suff
   return false;
 }
 
-void fl_action_export(fl_app *a, bool svg) {
+void tui_action_export(tui_app *a, bool svg) {
   char name[64];
-  fl_canvas c = { .ascii = a->settings.ascii };
+  tui_canvas c = { .ascii = a->settings.ascii };
   fl_buf out = { 0 };
   fl_err err = { 0 };
-  int w = a->layout.pane[FL_PANE_HEADER].w, h = a->layout.pane[FL_PANE_KEYS].y + 1;
+  int w = a->layout.pane[TUI_PANE_HEADER].w, h = a->layout.pane[TUI_PANE_KEYS].y + 1;
   if (a->layout.too_small || w < 1) w = 100, h = 30; /* nothing was drawn yet */
-  int rc = fl_canvas_resize(&c, w, h);
+  int rc = tui_canvas_resize(&c, w, h);
   if (rc == FL_OK) {
     a->message[0] = '\0'; /* of the last export, for one */
-    fl_app_draw(a, &c);
-    if (svg) fl_export_svg(&out, &c);
-    else fl_canvas_text(&c, &out);
-    if (!free_name(name, sizeof name, fl_tui_views[a->view], svg ? "svg" : "txt"))
+    tui_app_draw(a, &c);
+    if (svg) tui_export_svg(&out, &c);
+    else tui_canvas_text(&c, &out);
+    if (!free_name(name, sizeof name, tui_view_names[a->view], svg ? "svg" : "txt"))
       rc = fl_fail(&err, FL_EFAIL, "a thousand exports lie in this folder already; remove some");
     else if (out.oom) rc = FL_ENOMEM;
     else rc = fl_fs_replace(name, out.data, out.len, &err);
   }
-  if (rc == FL_OK) fl_app_say(a, false, "written to %s in the folder you started from", name);
-  else fl_app_say(a, true, "not written: %s", err.text[0] ? err.text : "no memory");
+  if (rc == FL_OK) tui_app_say(a, false, "written to %s in the folder you started from", name);
+  else tui_app_say(a, true, "not written: %s", err.text[0] ? err.text : "no memory");
   fl_buf_release(&out);
-  fl_canvas_release(&c);
+  tui_canvas_release(&c);
 }

@@ -15,9 +15,9 @@
 
 enum { REPLY_MAX = 4 << 20 };
 
-static void fail(fl_link *l, const char *text) {
-  if (l->state == FL_LINK_WAITING) close(l->fd);
-  l->state = FL_LINK_FAILED;
+static void fail(tui_link *l, const char *text) {
+  if (l->state == TUI_LINK_WAITING) close(l->fd);
+  l->state = TUI_LINK_FAILED;
   snprintf(l->error, sizeof l->error, "%s", text);
 }
 
@@ -39,8 +39,8 @@ static bool address_of(struct sockaddr_un *out, const char *dir) {
   return ok;
 }
 
-void fl_link_start(fl_link *l, const char *dir, fl_json *request) {
-  fl_link_close(l);
+void tui_link_start(tui_link *l, const char *dir, fl_json *request) {
+  tui_link_close(l);
   l->absent = false;
   l->sent = 0;
   fl_buf_reset(&l->in);
@@ -64,7 +64,7 @@ void fl_link_start(fl_link *l, const char *dir, fl_json *request) {
     fail(l, strerror(errno));
     return;
   }
-  l->state = FL_LINK_WAITING;
+  l->state = TUI_LINK_WAITING;
   if (connect(l->fd, (struct sockaddr *)&a, sizeof a) == 0 || errno == EINPROGRESS) return;
   l->absent = errno == ECONNREFUSED || errno == ENOENT;
   fail(l, l->absent         ? "nobody listens at the control socket: the trainer is gone"
@@ -73,7 +73,7 @@ void fl_link_start(fl_link *l, const char *dir, fl_json *request) {
                             : strerror(errno));
 }
 
-static bool send_some(fl_link *l) {
+static bool send_some(tui_link *l) {
   while (l->sent < l->out.len) {
     ssize_t n = send(l->fd, l->out.data + l->sent, l->out.len - l->sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
@@ -84,7 +84,7 @@ static bool send_some(fl_link *l) {
 }
 
 /* One line of a reply. */
-static void take(fl_link *l, const char *text, size_t len, fl_link_line *line, void *ctx) {
+static void take(tui_link *l, const char *text, size_t len, tui_link_line *line, void *ctx) {
   fl_json *reply = NULL;
   bool ok = false;
   const char *error = NULL;
@@ -92,10 +92,10 @@ static void take(fl_link *l, const char *text, size_t len, fl_link_line *line, v
     fail(l, "the reply is not JSON; is it a trainer that listens there?");
   } else if (fl_json_get_bool(reply, "ok", &ok)) {
     close(l->fd);
-    l->state = FL_LINK_DONE;
+    l->state = TUI_LINK_DONE;
     if (!ok) {
       fl_json_get_str(reply, "error", &error);
-      l->state = FL_LINK_FAILED;
+      l->state = TUI_LINK_FAILED;
       snprintf(l->error, sizeof l->error, "%s", error ? error : "the trainer refused");
     }
     line(ctx, reply, true);
@@ -105,9 +105,9 @@ static void take(fl_link *l, const char *text, size_t len, fl_link_line *line, v
   fl_json_free(reply);
 }
 
-static void take_lines(fl_link *l, fl_link_line *line, void *ctx) {
+static void take_lines(tui_link *l, tui_link_line *line, void *ctx) {
   size_t start = 0;
-  while (l->state == FL_LINK_WAITING && start < l->in.len) {
+  while (l->state == TUI_LINK_WAITING && start < l->in.len) {
     const char *nl = memchr(l->in.data + start, '\n', l->in.len - start);
     if (!nl) break;
     size_t end = (size_t)(nl - l->in.data);
@@ -118,16 +118,16 @@ static void take_lines(fl_link *l, fl_link_line *line, void *ctx) {
     memmove(l->in.data, l->in.data + start, l->in.len - start);
     l->in.len -= start;
   }
-  if (l->state == FL_LINK_WAITING && l->in.len > REPLY_MAX) fail(l, "the reply is too long");
+  if (l->state == TUI_LINK_WAITING && l->in.len > REPLY_MAX) fail(l, "the reply is too long");
 }
 
-bool fl_link_poll(fl_link *l, fl_link_line *line, void *ctx) {
-  if (l->state != FL_LINK_WAITING) return false;
+bool tui_link_poll(tui_link *l, tui_link_line *line, void *ctx) {
+  if (l->state != TUI_LINK_WAITING) return false;
   /* a listener may refuse before it has read the request: its reply is read all the same */
   bool broken = !send_some(l), changed = broken;
   char block[8192];
   /* a bounded number of blocks, so that a flood of tokens does not stop the screen */
-  for (int i = 0; i < 32 && l->state == FL_LINK_WAITING; i++) {
+  for (int i = 0; i < 32 && l->state == TUI_LINK_WAITING; i++) {
     ssize_t n = recv(l->fd, block, sizeof block, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == ENOTCONN)) break;
@@ -140,23 +140,23 @@ bool fl_link_poll(fl_link *l, fl_link_line *line, void *ctx) {
     if (l->in.oom) fail(l, "no memory for the reply");
     else take_lines(l, line, ctx);
   }
-  if (broken && l->state == FL_LINK_WAITING) fail(l, "the trainer closed the connection");
+  if (broken && l->state == TUI_LINK_WAITING) fail(l, "the trainer closed the connection");
   return changed;
 }
 
-short fl_link_events(const fl_link *l) {
-  if (l->state != FL_LINK_WAITING) return 0;
+short tui_link_events(const tui_link *l) {
+  if (l->state != TUI_LINK_WAITING) return 0;
   return (short)(POLLIN | (l->sent < l->out.len ? POLLOUT : 0));
 }
 
-void fl_link_close(fl_link *l) {
-  if (l->state == FL_LINK_WAITING) close(l->fd);
-  l->state = FL_LINK_IDLE;
+void tui_link_close(tui_link *l) {
+  if (l->state == TUI_LINK_WAITING) close(l->fd);
+  l->state = TUI_LINK_IDLE;
   l->error[0] = '\0';
 }
 
-void fl_link_release(fl_link *l) {
-  fl_link_close(l);
+void tui_link_release(tui_link *l) {
+  tui_link_close(l);
   fl_buf_release(&l->out);
   fl_buf_release(&l->in);
 }

@@ -8,7 +8,7 @@
 
 enum { CELL_W = 9, CELL_H = 18, BASELINE = 13, FONT = 15 };
 
-static void put_glyph(fl_buf *out, const fl_cell *cell) {
+static void put_glyph(fl_buf *out, const tui_cell *cell) {
   char utf8[4];
   switch (cell->cp) {
   case '&': fl_buf_puts(out, "&amp;"); return;
@@ -17,7 +17,7 @@ static void put_glyph(fl_buf *out, const fl_cell *cell) {
   default: break;
   }
   fl_buf_append(out, utf8, fl_utf8_encode(utf8, cell->cp));
-  for (size_t i = 0; i < FL_COMBINING_MAX && cell->comb[i]; i++)
+  for (size_t i = 0; i < TUI_COMBINING_MAX && cell->comb[i]; i++)
     fl_buf_append(out, utf8, fl_utf8_encode(utf8, cell->comb[i]));
 }
 
@@ -65,19 +65,19 @@ static bool shape(fl_buf *out, int col, int row, uint32_t cp, uint32_t rgb) {
   return left || right || up || down;
 }
 
-static bool plain(const fl_cell *cell) {
+static bool plain(const tui_cell *cell) {
   uint32_t cp = cell->cp;
   return !((cp >= 0x2500 && cp <= 0x2590) || (cp >= 0x2800 && cp <= 0x28FF)) && cell->width < 2;
 }
 
 /* Equal cells in a row are one shape: a line, a bar, or the background behind blanks. */
-static int same_cells(fl_buf *out, const fl_canvas *c, int x, int y) {
-  const fl_cell *cell = fl_canvas_at(c, x, y);
-  const fl_look *look = fl_style_look(cell->style);
+static int same_cells(fl_buf *out, const tui_canvas *c, int x, int y) {
+  const tui_cell *cell = tui_canvas_at(c, x, y);
+  const tui_look *look = tui_style_look(cell->style);
   int end = x + 1;
   double px = x * CELL_W, py = y * CELL_H;
-  while (end < c->w && fl_canvas_at(c, end, y)->cp == cell->cp &&
-         fl_canvas_at(c, end, y)->style == cell->style)
+  while (end < c->w && tui_canvas_at(c, end, y)->cp == cell->cp &&
+         tui_canvas_at(c, end, y)->style == cell->style)
     end++;
   double w = (end - x) * CELL_W;
   if (look->bg_rgb) rect(out, px, py, w, CELL_H, look->bg_rgb);
@@ -87,9 +87,9 @@ static int same_cells(fl_buf *out, const fl_canvas *c, int x, int y) {
 }
 
 /* Draws cells from x on that can share one text element; returns where the next run begins. */
-static int run(fl_buf *out, const fl_canvas *c, int x, int y) {
-  const fl_cell *cell = fl_canvas_at(c, x, y);
-  const fl_look *look = fl_style_look(cell->style);
+static int run(fl_buf *out, const tui_canvas *c, int x, int y) {
+  const tui_cell *cell = tui_canvas_at(c, x, y);
+  const tui_look *look = tui_style_look(cell->style);
   int end = x + 1;
   if (cell->cp == 0) return end;
   if (cell->cp == 0x2500 || cell->cp == 0x2588 || cell->cp == ' ') return same_cells(out, c, x, y);
@@ -98,21 +98,21 @@ static int run(fl_buf *out, const fl_canvas *c, int x, int y) {
          look->bg_rgb);
   if (shape(out, x, y, cell->cp, look->rgb)) return end;
   if (plain(cell))
-    while (end < c->w && fl_canvas_at(c, end, y)->style == cell->style &&
-           plain(fl_canvas_at(c, end, y)) && fl_canvas_at(c, end, y)->cp > ' ')
+    while (end < c->w && tui_canvas_at(c, end, y)->style == cell->style &&
+           plain(tui_canvas_at(c, end, y)) && tui_canvas_at(c, end, y)->cp > ' ')
       end++;
   if (look->bg_rgb && end > x + 1)
     rect(out, (x + 1) * CELL_W, y * CELL_H, (end - x - 1) * CELL_W, CELL_H, look->bg_rgb);
   fl_buf_printf(out, "<text x=\"%d\" y=\"%d\" fill=\"#%06x\"%s textLength=\"%d\">", x * CELL_W,
                 y * CELL_H + BASELINE, look->rgb,
-                look->attr & FL_ATTR_BOLD ? " font-weight=\"bold\"" : "",
+                look->attr & TUI_ATTR_BOLD ? " font-weight=\"bold\"" : "",
                 (cell->width == 2 ? 2 : end - x) * CELL_W);
-  for (int i = x; i < end; i++) put_glyph(out, fl_canvas_at(c, i, y));
+  for (int i = x; i < end; i++) put_glyph(out, tui_canvas_at(c, i, y));
   fl_buf_puts(out, "</text>\n");
   return end;
 }
 
-void fl_export_svg(fl_buf *out, const fl_canvas *c) {
+void tui_export_svg(fl_buf *out, const tui_canvas *c) {
   int w = c->w * CELL_W, h = c->h * CELL_H;
   fl_buf_printf(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "

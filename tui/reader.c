@@ -14,38 +14,38 @@
 enum { BLOCK = 1 << 18 };
 #define OFFSET_MAX ((1ull << 38) - 1)
 
-int fl_reader_open(fl_reader *r, const char *path) {
-  *r = (fl_reader){ 0 };
+int tui_reader_open(tui_reader *r, const char *path) {
+  *r = (tui_reader){ 0 };
   r->path = fl_strdup(path);
   r->buf = fl_malloc(BLOCK);
   if (!r->path || !r->buf) {
-    fl_reader_close(r);
+    tui_reader_close(r);
     return FL_ENOMEM;
   }
   r->cap = BLOCK;
   return FL_OK;
 }
 
-static void close_files(fl_reader *r) {
+static void close_files(tui_reader *r) {
   for (size_t i = 0; i < r->n_files; i++)
     if (r->fd[i] >= 0) close(r->fd[i]);
   r->n_files = 0;
 }
 
-void fl_reader_close(fl_reader *r) {
+void tui_reader_close(tui_reader *r) {
   close_files(r);
   fl_free(r->path);
   fl_free(r->buf);
-  *r = (fl_reader){ 0 };
+  *r = (tui_reader){ 0 };
 }
 
-static void start_file(fl_reader *r) {
+static void start_file(tui_reader *r) {
   r->len = 0;
   r->offset = r->size = 0;
   r->skipping = r->last_look = false;
 }
 
-static bool was_read(const fl_reader *r, const struct stat *st) {
+static bool was_read(const tui_reader *r, const struct stat *st) {
   for (size_t i = 0; i < r->n_files; i++) {
     struct stat have;
     if (fstat(r->fd[i], &have) == 0 && have.st_dev == st->st_dev && have.st_ino == st->st_ino)
@@ -54,10 +54,10 @@ static bool was_read(const fl_reader *r, const struct stat *st) {
   return false;
 }
 
-static void follow(fl_reader *r, int fd, const struct stat *st) {
-  if (r->n_files == FL_FILES_MAX) {
+static void follow(tui_reader *r, int fd, const struct stat *st) {
+  if (r->n_files == TUI_FILES_MAX) {
     /* The last place is used again; what it held can no longer be read. */
-    close(r->fd[FL_FILES_MAX - 1]);
+    close(r->fd[TUI_FILES_MAX - 1]);
     r->n_files--;
   }
   r->fd[r->n_files++] = fd;
@@ -72,7 +72,7 @@ static int open_quick(const char *path) {
 }
 
 /* Follows the older part if it was not read yet; *done tells. */
-static int open_older(fl_reader *r, bool *done, fl_err *err) {
+static int open_older(tui_reader *r, bool *done, fl_err *err) {
   struct stat st;
   char *older = fl_events_older(r->path);
   if (!older) return fl_fail(err, FL_ENOMEM, "%s: no memory to read it", r->path);
@@ -85,7 +85,7 @@ static int open_older(fl_reader *r, bool *done, fl_err *err) {
 }
 
 /* Opens the next file to follow: the older part, or what the path names now. Only regular ones. */
-static int open_next(fl_reader *r, fl_err *err) {
+static int open_next(tui_reader *r, fl_err *err) {
   bool done = false;
   struct stat st;
   int rc = open_older(r, &done, err);
@@ -103,12 +103,12 @@ static int open_next(fl_reader *r, fl_err *err) {
   return FL_OK;
 }
 
-static bool rotated(const fl_reader *r) {
+static bool rotated(const tui_reader *r) {
   struct stat st; /* absent: not yet, the old file may still grow */
   return stat(r->path, &st) == 0 && (st.st_dev != r->dev || st.st_ino != r->ino);
 }
 
-static int make_room(fl_reader *r) {
+static int make_room(tui_reader *r) {
   if (r->cap - r->len >= BLOCK / 2) return FL_OK;
   size_t cap = r->cap * 2;
   char *buf = fl_reallocarray(r->buf, cap, 1);
@@ -118,24 +118,24 @@ static int make_room(fl_reader *r) {
   return FL_OK;
 }
 
-static int take_line(fl_reader *r, fl_store *store, const char *line, size_t len, uint64_t at) {
+static int take_line(tui_reader *r, tui_store *store, const char *line, size_t len, uint64_t at) {
   if (r->skipping) {
     r->skipping = false;
     return FL_OK;
   }
-  if (len > FL_LINE_MAX || at > OFFSET_MAX) {
+  if (len > TUI_LINE_MAX || at > OFFSET_MAX) {
     r->n_too_long++;
     return FL_OK;
   }
   if (len == 0) return FL_OK;
-  fl_line_ref where = { .offset = at & OFFSET_MAX,
-                        .len = len & FL_LINE_MAX,
-                        .file = (r->n_files - 1) & (FL_FILES_MAX - 1) };
-  return fl_store_add(store, line, len, where);
+  tui_line_ref where = { .offset = at & OFFSET_MAX,
+                         .len = len & TUI_LINE_MAX,
+                         .file = (r->n_files - 1) & (TUI_FILES_MAX - 1) };
+  return tui_store_add(store, line, len, where);
 }
 
 /* Hands the whole lines of the buffer over and moves the rest to its front. */
-static int take_lines(fl_reader *r, fl_store *store, size_t fresh) {
+static int take_lines(tui_reader *r, tui_store *store, size_t fresh) {
   size_t start = 0, look = fresh;
   int rc = FL_OK;
   while (rc == FL_OK) {
@@ -148,7 +148,7 @@ static int take_lines(fl_reader *r, fl_store *store, size_t fresh) {
   if (start < r->len) memmove(r->buf, r->buf + start, r->len - start);
   r->offset += start;
   r->len -= start;
-  if (r->len > FL_LINE_MAX) {
+  if (r->len > TUI_LINE_MAX) {
     /* What was read of it is dropped at once: memory stays bounded whatever the file is. */
     if (!r->skipping) r->n_too_long++;
     r->skipping = true;
@@ -158,10 +158,10 @@ static int take_lines(fl_reader *r, fl_store *store, size_t fresh) {
   return rc;
 }
 
-int fl_reader_poll(fl_reader *r, fl_store *store, double seconds, fl_reader_state *state,
-                   fl_err *err) {
+int tui_reader_poll(tui_reader *r, tui_store *store, double seconds, tui_reader_state *state,
+                    fl_err *err) {
   double until = fl_now_s() + seconds;
-  *state = FL_READER_IDLE;
+  *state = TUI_READER_IDLE;
   if (r->n_files == 0) {
     int rc = open_next(r, err);
     if (rc != FL_OK || r->n_files == 0) return rc;
@@ -175,7 +175,7 @@ int fl_reader_poll(fl_reader *r, fl_store *store, double seconds, fl_reader_stat
     if (r->size < r->offset + r->len) {
       close_files(r);
       start_file(r);
-      *state = FL_READER_RESET;
+      *state = TUI_READER_RESET;
       return FL_OK;
     }
     int rc = make_room(r);
@@ -200,13 +200,13 @@ int fl_reader_poll(fl_reader *r, fl_store *store, double seconds, fl_reader_stat
     rc = take_lines(r, store, fresh);
     if (rc != FL_OK) return fl_fail(err, rc, "%s: no memory for its events", r->path);
     if (fl_now_s() >= until) {
-      *state = r->offset + r->len < r->size ? FL_READER_MORE : FL_READER_IDLE;
+      *state = r->offset + r->len < r->size ? TUI_READER_MORE : TUI_READER_IDLE;
       return FL_OK;
     }
   }
 }
 
-bool fl_reader_line(const fl_reader *r, fl_line_ref where, fl_buf *out) {
+bool tui_reader_line(const tui_reader *r, tui_line_ref where, fl_buf *out) {
   fl_buf_reset(out);
   if (where.file >= r->n_files || where.len == 0) return false;
   char *copy = fl_malloc(where.len);
@@ -217,7 +217,7 @@ bool fl_reader_line(const fl_reader *r, fl_line_ref where, fl_buf *out) {
   return n == (ssize_t)where.len && !out->oom;
 }
 
-double fl_reader_progress(const fl_reader *r) {
+double tui_reader_progress(const tui_reader *r) {
   if (r->size == 0) return 1;
   double part = (double)(r->offset + r->len) / (double)r->size;
   return part > 1 ? 1 : part;

@@ -16,29 +16,29 @@ static bool num(fl_json *o, const char *key, double v) {
   snprintf(digits, sizeof digits, "%.7g", v);
   return fl_json_set_num(o, key, isfinite(v) && fabs(v) < 1e7 ? strtod(digits, NULL) : v);
 }
-static bool u32(fl_json *o, const char *key, uint32_t v) { return num(o, key, fl_known(v)); }
+static bool u32(fl_json *o, const char *key, uint32_t v) { return num(o, key, tui_known(v)); }
 
 /* A pooled or named text with everything that is not printable taken out. */
 static bool text(fl_json *o, const char *key, const char *s, size_t n) {
   fl_buf b = { 0 };
-  fl_text_clean(&b, s, n, false);
+  tui_text_clean(&b, s, n, false);
   bool ok = !b.oom && fl_json_set_str(o, key, b.data ? b.data : "");
   fl_buf_release(&b);
   return ok;
 }
 
-static fl_json *document(const fl_feed *f, const fl_doc *d) {
+static fl_json *document(const tui_feed *f, const tui_doc *d) {
   fl_json *o = fl_json_object();
   char buf[32];
   size_t n;
-  const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
+  const char *name = tui_feed_doc_name(f, d, buf, sizeof buf, &n);
   bool ok = o && u32(o, "doc", d->id) && text(o, "name", name, n) && u32(o, "tokens", d->tokens) &&
             u32(o, "rows", d->rows) && u32(o, "steps", d->steps) &&
             fl_json_set_str(o, "residency", residencies[d->residency]) &&
-            fl_json_set_str(o, "state", fl_doc_states[d->state < 5 ? d->state : 0]) &&
+            fl_json_set_str(o, "state", tui_doc_states[d->state < 5 ? d->state : 0]) &&
             num(o, "loss", d->loss) && num(o, "held_out", d->alone) &&
             num(o, "held_out_together", d->composed) && num(o, "held_out_teacher", d->teacher) &&
-            num(o, "coverage", fl_doc_coverage(d)) && u32(o, "last_round", d->last_round) &&
+            num(o, "coverage", tui_doc_coverage(d)) && u32(o, "last_round", d->last_round) &&
             u32(o, "conversations", d->convs) && u32(o, "rejected", d->rejected) &&
             fl_json_set_bool(o, "marked", d->marked);
   if (ok) return o;
@@ -46,7 +46,7 @@ static fl_json *document(const fl_feed *f, const fl_doc *d) {
   return NULL;
 }
 
-static bool documents(fl_json *root, const fl_feed *f) {
+static bool documents(fl_json *root, const tui_feed *f) {
   fl_json *all = fl_json_array();
   bool ok = all && fl_json_set(root, "documents", all);
   for (size_t i = 0; ok && i < f->snap.n_docs; i++) {
@@ -60,8 +60,8 @@ static double per_second(double work, double seconds) {
   return seconds > 0 ? work / seconds : (double)NAN;
 }
 
-static bool cost(fl_json *root, const fl_snapshot *s) {
-  const fl_cost *c = &s->cost;
+static bool cost(fl_json *root, const tui_snapshot *s) {
+  const tui_cost *c = &s->cost;
   fl_json *o = fl_json_object();
   if (!o || !fl_json_set(root, "cost", o)) return false;
   return num(o, "seconds", c->seconds) && num(o, "generate_s", c->gen_s) &&
@@ -77,8 +77,8 @@ static bool cost(fl_json *root, const fl_snapshot *s) {
          num(o, "peak_gbs", s->run ? (double)s->run->peak_gbs : (double)NAN);
 }
 
-static bool counts(fl_json *root, const fl_feed *f) {
-  const fl_snapshot *s = &f->snap;
+static bool counts(fl_json *root, const tui_feed *f) {
+  const tui_snapshot *s = &f->snap;
   return num(root, "conversations", (double)s->n_study) &&
          num(root, "rejected", (double)s->n_rejected) &&
          num(root, "rotations", (double)s->n_rotations) &&
@@ -90,17 +90,17 @@ static bool counts(fl_json *root, const fl_feed *f) {
          num(root, "unknown_events", (double)f->store.n_unknown);
 }
 
-int fl_headless_json(fl_buf *out, fl_feed *f) {
-  const fl_snapshot *s = &f->snap;
-  size_t worst = fl_snapshot_worst(s);
+int tui_headless_json(fl_buf *out, tui_feed *f) {
+  const tui_snapshot *s = &f->snap;
+  size_t worst = tui_snapshot_worst(s);
   fl_json *o = fl_json_object();
   bool ok = o && text(o, "fleet", f->label, strlen(f->label)) &&
-            fl_json_set_str(o, "state", fl_headless_state(f)) && num(o, "t", s->t) &&
+            fl_json_set_str(o, "state", tui_headless_state(f)) && num(o, "t", s->t) &&
             u32(o, "round", s->round) && u32(o, "rounds", s->rounds) &&
-            num(o, "seconds_left", fl_feed_seconds_left(f)) && num(o, "loss", s->loss) &&
+            num(o, "seconds_left", tui_feed_seconds_left(f)) && num(o, "loss", s->loss) &&
             num(o, "loss_mean", s->loss_mean) && num(o, "lr", s->lr) &&
             num(o, "grad_norm", s->grad_norm) && u32(o, "budget", s->budget) &&
-            num(o, "resident", (double)fl_snapshot_count(s, FL_RESIDENT)) &&
+            num(o, "resident", (double)tui_snapshot_count(s, TUI_RESIDENT)) &&
             num(o, "worst", worst == SIZE_MAX ? (double)NAN : s->doc[worst].id) &&
             u32(o, "saved_round", s->saved_round) && u32(o, "generation", s->generation) &&
             counts(o, f) && cost(o, s) && documents(o, f);
@@ -112,23 +112,23 @@ int fl_headless_json(fl_buf *out, fl_feed *f) {
   return ok && !out->oom ? FL_OK : FL_ENOMEM;
 }
 
-static void names_in_memory(fl_buf *out, const fl_feed *f) {
-  const fl_snapshot *s = &f->snap;
+static void names_in_memory(fl_buf *out, const tui_feed *f) {
+  const tui_snapshot *s = &f->snap;
   bool first = true;
   for (size_t i = 0; i < s->n_docs; i++) {
-    const fl_doc *d = &s->doc[i];
-    if (d->residency != FL_RESIDENT && d->residency != FL_TRAINING) continue;
+    const tui_doc *d = &s->doc[i];
+    if (d->residency != TUI_RESIDENT && d->residency != TUI_TRAINING) continue;
     char buf[32];
     size_t n;
-    const char *name = fl_feed_doc_name(f, d, buf, sizeof buf, &n);
+    const char *name = tui_feed_doc_name(f, d, buf, sizeof buf, &n);
     fl_buf_puts(out, first ? "" : ", ");
-    fl_text_clean(out, name, fl_text_fit(name, n, 60), false);
+    tui_text_clean(out, name, tui_text_fit(name, n, 60), false);
     first = false;
   }
   if (first) fl_buf_puts(out, "none");
 }
 
-static void cost_line(fl_buf *out, const fl_snapshot *s) {
+static void cost_line(fl_buf *out, const tui_snapshot *s) {
   const struct {
     const char *name;
     double seconds;
@@ -137,40 +137,40 @@ static void cost_line(fl_buf *out, const fl_snapshot *s) {
                 { "student", s->cost.student_s },
                 { "optimiser", s->cost.opt_s },
                 { "files", s->cost.io_s } };
-  char a[FL_FMT], b[FL_FMT];
+  char a[TUI_FMT], b[TUI_FMT];
   if (s->cost.rounds == 0) return;
   fl_buf_puts(out, "time: ");
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    fl_buf_printf(out, "%s%s %s", i ? ", " : "", parts[i].name, fl_fmt_secs(a, parts[i].seconds));
-  fl_buf_printf(out, "; a round %s, %s trained tokens/s\n", fl_fmt_secs(a, s->round_s),
-                fl_fmt_num(b, s->tok_s, 1));
-  fl_buf_printf(out, "memory: %s, highest %s\n", fl_fmt_bytes(a, s->rss),
-                fl_fmt_bytes(b, s->peak_rss));
+    fl_buf_printf(out, "%s%s %s", i ? ", " : "", parts[i].name, tui_fmt_secs(a, parts[i].seconds));
+  fl_buf_printf(out, "; a round %s, %s trained tokens/s\n", tui_fmt_secs(a, s->round_s),
+                tui_fmt_num(b, s->tok_s, 1));
+  fl_buf_printf(out, "memory: %s, highest %s\n", tui_fmt_bytes(a, s->rss),
+                tui_fmt_bytes(b, s->peak_rss));
 }
 
-void fl_headless_text(fl_buf *out, fl_feed *f) {
-  const fl_snapshot *s = &f->snap;
-  char a[FL_FMT], b[FL_FMT], c[FL_FMT];
-  size_t worst = fl_snapshot_worst(s);
-  fl_text_clean(out, f->label, strlen(f->label), false);
-  fl_buf_printf(out, ": %s, round %s", fl_headless_state(f), fl_fmt_u32(a, s->round));
-  if (s->rounds != FL_NONE) fl_buf_printf(out, " of %u", s->rounds);
-  double left = fl_feed_seconds_left(f);
-  if (!isnan(left)) fl_buf_printf(out, ", %s left", fl_fmt_secs(a, left));
-  fl_buf_printf(out, "\nloss %s, mean %s, learning rate %s\n", fl_fmt_num(a, s->loss, 4),
-                fl_fmt_num(b, s->loss_mean, 4), fl_fmt_sci(c, s->lr));
+void tui_headless_text(fl_buf *out, tui_feed *f) {
+  const tui_snapshot *s = &f->snap;
+  char a[TUI_FMT], b[TUI_FMT], c[TUI_FMT];
+  size_t worst = tui_snapshot_worst(s);
+  tui_text_clean(out, f->label, strlen(f->label), false);
+  fl_buf_printf(out, ": %s, round %s", tui_headless_state(f), tui_fmt_u32(a, s->round));
+  if (s->rounds != TUI_NONE) fl_buf_printf(out, " of %u", s->rounds);
+  double left = tui_feed_seconds_left(f);
+  if (!isnan(left)) fl_buf_printf(out, ", %s left", tui_fmt_secs(a, left));
+  fl_buf_printf(out, "\nloss %s, mean %s, learning rate %s\n", tui_fmt_num(a, s->loss, 4),
+                tui_fmt_num(b, s->loss_mean, 4), tui_fmt_sci(c, s->lr));
   fl_buf_printf(out, "documents %zu, in memory: ", s->n_docs);
   names_in_memory(out, f);
   if (worst != SIZE_MAX) {
     char buf[32];
     size_t n;
-    const char *name = fl_feed_doc_name(f, &s->doc[worst], buf, sizeof buf, &n);
+    const char *name = tui_feed_doc_name(f, &s->doc[worst], buf, sizeof buf, &n);
     fl_buf_puts(out, "\nworst: ");
-    fl_text_clean(out, name, fl_text_fit(name, n, 60), false);
-    double at = fl_doc_badness(s, &s->doc[worst], fl_snapshot_worst_by(s));
-    fl_buf_printf(out, " at %s", fl_fmt_num(a, at, 4));
+    tui_text_clean(out, name, tui_text_fit(name, n, 60), false);
+    double at = tui_doc_badness(s, &s->doc[worst], tui_snapshot_worst_by(s));
+    fl_buf_printf(out, " at %s", tui_fmt_num(a, at, 4));
   }
-  fl_buf_printf(out, "\nsaved: round %s, generation %s\n", fl_fmt_u32(a, s->saved_round),
-                fl_fmt_u32(b, s->generation));
+  fl_buf_printf(out, "\nsaved: round %s, generation %s\n", tui_fmt_u32(a, s->saved_round),
+                tui_fmt_u32(b, s->generation));
   cost_line(out, s);
 }

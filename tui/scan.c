@@ -7,20 +7,20 @@
 
 #include "base/utf8.h"
 
-static void skip_space(fl_scan *s) {
+static void skip_space(tui_scan *s) {
   while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\r' || *s->p == '\n')) s->p++;
 }
 
-bool fl_scan_begin(fl_scan *s, const char *line, size_t len) {
-  *s = (fl_scan){ line, line + len, true };
+bool tui_scan_begin(tui_scan *s, const char *line, size_t len) {
+  *s = (tui_scan){ line, line + len, true };
   skip_space(s);
   if (s->p >= s->end || *s->p != '{') return false;
   s->p++;
   return true;
 }
 
-bool fl_scan_begin_array(fl_scan *s, fl_slice array) {
-  *s = (fl_scan){ array.p, array.p + array.n, true };
+bool tui_scan_begin_array(tui_scan *s, tui_slice array) {
+  *s = (tui_scan){ array.p, array.p + array.n, true };
   if (array.n < 2 || *s->p != '[') return false;
   s->p++;
   return true;
@@ -39,18 +39,18 @@ static const char *string_end(const char *p, const char *end) {
   }
 }
 
-static bool scan_string(fl_scan *s, fl_slice *out) {
+static bool scan_string(tui_scan *s, tui_slice *out) {
   if (s->p >= s->end || *s->p != '"') return false;
   const char *start = s->p + 1, *q = string_end(start, s->end);
   if (!q) return false;
-  *out = (fl_slice){ start, (size_t)(q - start) };
+  *out = (tui_slice){ start, (size_t)(q - start) };
   s->p = q + 1;
   return true;
 }
 
 /* An array or object as a whole. Brackets are counted, not paired: what is looked at again is
  * checked then. */
-static bool scan_nested(fl_scan *s, fl_slice *out) {
+static bool scan_nested(tui_scan *s, tui_slice *out) {
   const char *start = s->p;
   size_t depth = 0;
   while (s->p < s->end) {
@@ -63,7 +63,7 @@ static bool scan_nested(fl_scan *s, fl_slice *out) {
       depth++;
     } else if ((c == ']' || c == '}') && --depth == 0) {
       s->p++;
-      *out = (fl_slice){ start, (size_t)(s->p - start) };
+      *out = (tui_slice){ start, (size_t)(s->p - start) };
       return true;
     }
     s->p++;
@@ -71,13 +71,13 @@ static bool scan_nested(fl_scan *s, fl_slice *out) {
   return false;
 }
 
-static bool scan_word(fl_scan *s, const char *word, size_t n) {
+static bool scan_word(tui_scan *s, const char *word, size_t n) {
   if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0) return false;
   s->p += n;
   return true;
 }
 
-static bool scan_value(fl_scan *s, fl_member *out) {
+static bool scan_value(tui_scan *s, tui_member *out) {
   if (s->p >= s->end) return false;
   const char *start = s->p;
   switch (*s->p) {
@@ -93,12 +93,12 @@ static bool scan_value(fl_scan *s, fl_member *out) {
                            *s->p == '.' || *s->p == 'e' || *s->p == 'E'))
     s->p++;
   out->type = 'n';
-  out->value = (fl_slice){ start, (size_t)(s->p - start) };
+  out->value = (tui_slice){ start, (size_t)(s->p - start) };
   return s->p > start;
 }
 
 /* Before an item: 1 to go on, 0 at `close`, -1 for damage. */
-static int separator(fl_scan *s, char close) {
+static int separator(tui_scan *s, char close) {
   skip_space(s);
   if (s->p >= s->end) return -1;
   if (*s->p == close) {
@@ -114,7 +114,7 @@ static int separator(fl_scan *s, char close) {
   return 1;
 }
 
-int fl_scan_next(fl_scan *s, fl_member *out) {
+int tui_scan_next(tui_scan *s, tui_member *out) {
   int more = separator(s, '}');
   if (more == 0) {
     skip_space(s);
@@ -128,17 +128,17 @@ int fl_scan_next(fl_scan *s, fl_member *out) {
   return scan_value(s, out) ? 1 : -1;
 }
 
-int fl_scan_element(fl_scan *s, fl_member *out) {
+int tui_scan_element(tui_scan *s, tui_member *out) {
   int more = separator(s, ']');
   if (more <= 0) return more;
-  out->key = (fl_slice){ NULL, 0 };
+  out->key = (tui_slice){ NULL, 0 };
   return scan_value(s, out) ? 1 : -1;
 }
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Long mantissas and large exponents go to strtod, which rounds rightly. */
-static bool number_slow(double *out, fl_slice v) {
+static bool number_slow(double *out, tui_slice v) {
   char copy[64];
   if (v.n >= sizeof copy) return false;
   memcpy(copy, v.p, v.n);
@@ -148,7 +148,7 @@ static bool number_slow(double *out, fl_slice v) {
   return end == copy + v.n && isfinite(*out);
 }
 
-bool fl_scan_number(double *out, fl_slice v) {
+bool tui_scan_number(double *out, tui_slice v) {
   static const double ten[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
@@ -185,7 +185,7 @@ bool fl_scan_number(double *out, fl_slice v) {
   return true;
 }
 
-bool fl_scan_u32(uint32_t *out, fl_slice v) {
+bool tui_scan_u32(uint32_t *out, tui_slice v) {
   uint32_t value = 0;
   if (v.n > 0 && v.n <= 9) {
     size_t i = 0;
@@ -196,7 +196,7 @@ bool fl_scan_u32(uint32_t *out, fl_slice v) {
     }
   }
   double d;
-  if (!fl_scan_number(&d, v) || !(d >= 0 && d < 4294967295.0) || d != floor(d)) return false;
+  if (!tui_scan_number(&d, v) || !(d >= 0 && d < 4294967295.0) || d != floor(d)) return false;
   *out = (uint32_t)d;
   return true;
 }
@@ -229,7 +229,7 @@ static size_t unicode_escape(uint32_t *cp, const char *p, const char *end) {
   return 4;
 }
 
-void fl_scan_unescape(fl_buf *out, fl_slice v, size_t max) {
+void tui_scan_unescape(fl_buf *out, tui_slice v, size_t max) {
   const char *p = v.p, *end = v.p + v.n;
   size_t start = out->len;
   while (p < end && out->len - start < max) {

@@ -9,11 +9,11 @@
 /* Points below a bucket of a level; -1 is the level of the points themselves. */
 static size_t span_of(int level) {
   size_t span = 1;
-  for (int i = -1; i < level; i++) span *= FL_SERIES_FAN;
+  for (int i = -1; i < level; i++) span *= TUI_SERIES_FAN;
   return span;
 }
 
-static size_t buckets_of(const fl_series *s, int level) {
+static size_t buckets_of(const tui_series *s, int level) {
   size_t span = span_of(level);
   return (s->n + span - 1) / span;
 }
@@ -29,30 +29,30 @@ static int reserve(void **p, size_t *cap, size_t need, size_t size) {
   return FL_OK;
 }
 
-static void add(fl_bucket *b, fl_point p, size_t n_before) {
-  if (n_before == 0) *b = (fl_bucket){ p.x, p.y, p.y, 0 };
+static void add(tui_bucket *b, tui_point p, size_t n_before) {
+  if (n_before == 0) *b = (tui_bucket){ p.x, p.y, p.y, 0 };
   if (p.y < b->min) b->min = p.y;
   if (p.y > b->max) b->max = p.y;
   b->mean += (p.y - b->mean) / (float)(n_before + 1);
 }
 
-int fl_series_push(fl_series *s, uint32_t x, double y) {
+int tui_series_push(tui_series *s, uint32_t x, double y) {
   if (!isfinite(y) || fabs(y) > 1e30) return FL_OK;
   if (s->n && s->point[s->n - 1].x >= x) {
-    if (x == 0) fl_series_reset(s);
-    else fl_series_truncate(s, x - 1);
+    if (x == 0) tui_series_reset(s);
+    else tui_series_truncate(s, x - 1);
   }
   void *pt = s->point;
   if (reserve(&pt, &s->cap, s->n + 1, sizeof *s->point) != FL_OK) return FL_ENOMEM;
   s->point = pt;
-  for (int l = 0; l < FL_SERIES_LEVELS; l++) {
+  for (int l = 0; l < TUI_SERIES_LEVELS; l++) {
     void *b = s->level[l].bucket;
     size_t need = s->n / span_of(l) + 1;
-    if (reserve(&b, &s->level[l].cap, need, sizeof(fl_bucket)) != FL_OK) return FL_ENOMEM;
+    if (reserve(&b, &s->level[l].cap, need, sizeof(tui_bucket)) != FL_OK) return FL_ENOMEM;
     s->level[l].bucket = b;
   }
-  fl_point p = { x, (float)y };
-  for (int l = 0; l < FL_SERIES_LEVELS; l++) {
+  tui_point p = { x, (float)y };
+  for (int l = 0; l < TUI_SERIES_LEVELS; l++) {
     size_t span = span_of(l);
     add(&s->level[l].bucket[s->n / span], p, s->n % span);
   }
@@ -61,7 +61,7 @@ int fl_series_push(fl_series *s, uint32_t x, double y) {
 }
 
 /* Number of points with x <= last. */
-static size_t count_to(const fl_series *s, double last) {
+static size_t count_to(const tui_series *s, double last) {
   size_t lo = 0, hi = s->n;
   while (lo < hi) {
     size_t mid = lo + (hi - lo) / 2;
@@ -72,21 +72,21 @@ static size_t count_to(const fl_series *s, double last) {
 }
 
 /* A point or a bucket as a bucket. */
-static fl_bucket item(const fl_series *s, int level, size_t i) {
+static tui_bucket item(const tui_series *s, int level, size_t i) {
   if (level >= 0) return s->level[level].bucket[i];
-  fl_point p = s->point[i];
-  return (fl_bucket){ p.x, p.y, p.y, p.y };
+  tui_point p = s->point[i];
+  return (tui_bucket){ p.x, p.y, p.y, p.y };
 }
 
 /* Sums up the last bucket of a level anew from the level below. */
-static void rebuild_last(fl_series *s, int level) {
+static void rebuild_last(tui_series *s, int level) {
   size_t below = span_of(level - 1), first = s->n / span_of(level) * span_of(level);
-  fl_bucket *b = &s->level[level].bucket[first / span_of(level)];
+  tui_bucket *b = &s->level[level].bucket[first / span_of(level)];
   size_t done = 0;
   for (size_t at = first; at < s->n; at += below) {
-    fl_bucket part = item(s, level - 1, at / below);
+    tui_bucket part = item(s, level - 1, at / below);
     size_t n = s->n - at < below ? s->n - at : below;
-    if (done == 0) *b = (fl_bucket){ part.x0, part.min, part.max, 0 };
+    if (done == 0) *b = (tui_bucket){ part.x0, part.min, part.max, 0 };
     if (part.min < b->min) b->min = part.min;
     if (part.max > b->max) b->max = part.max;
     done += n;
@@ -94,28 +94,28 @@ static void rebuild_last(fl_series *s, int level) {
   }
 }
 
-void fl_series_truncate(fl_series *s, uint32_t last) {
+void tui_series_truncate(tui_series *s, uint32_t last) {
   size_t n = count_to(s, last);
   if (n == s->n) return;
   s->n = n;
-  for (int l = 0; l < FL_SERIES_LEVELS; l++)
+  for (int l = 0; l < TUI_SERIES_LEVELS; l++)
     if (n % span_of(l)) rebuild_last(s, l);
 }
 
-void fl_series_reset(fl_series *s) { s->n = 0; }
+void tui_series_reset(tui_series *s) { s->n = 0; }
 
-void fl_series_release(fl_series *s) {
+void tui_series_release(tui_series *s) {
   fl_free(s->point);
-  for (int l = 0; l < FL_SERIES_LEVELS; l++) fl_free(s->level[l].bucket);
-  *s = (fl_series){ 0 };
+  for (int l = 0; l < TUI_SERIES_LEVELS; l++) fl_free(s->level[l].bucket);
+  *s = (tui_series){ 0 };
 }
 
-double fl_series_at(const fl_series *s, uint32_t at) {
+double tui_series_at(const tui_series *s, uint32_t at) {
   size_t n = count_to(s, at);
   return n ? (double)s->point[n - 1].y : NAN;
 }
 
-static size_t items_of(const fl_series *s, int level) {
+static size_t items_of(const tui_series *s, int level) {
   return level < 0 ? s->n : buckets_of(s, level);
 }
 
@@ -132,48 +132,48 @@ static void ema_add(ema *e, double y, size_t n) {
   e->weight = e->weight * keep + (1 - keep);
 }
 
-static void column_add(fl_column *c, const fl_bucket *b, size_t n) {
-  if (c->n == 0) *c = (fl_column){ b->min, b->max, 0, c->smooth, 0 };
+static void column_add(tui_column *c, const tui_bucket *b, size_t n) {
+  if (c->n == 0) *c = (tui_column){ b->min, b->max, 0, c->smooth, 0 };
   if (b->min < c->min) c->min = b->min;
   if (b->max > c->max) c->max = b->max;
   c->n += n;
   c->mean += (b->mean - c->mean) * (float)n / (float)c->n;
 }
 
-void fl_series_columns(const fl_series *s, double x0, double x1, double half_life, fl_column *col,
-                       size_t n_cols) {
-  for (size_t i = 0; i < n_cols; i++) col[i] = (fl_column){ NAN, NAN, NAN, NAN, 0 };
+void tui_series_columns(const tui_series *s, double x0, double x1, double half_life,
+                        tui_column *col, size_t n_cols) {
+  for (size_t i = 0; i < n_cols; i++) col[i] = (tui_column){ NAN, NAN, NAN, NAN, 0 };
   if (n_cols == 0 || s->n == 0 || !(x1 > x0)) return;
   size_t first = count_to(s, x0 - 1), end = count_to(s, x1 - 1);
   size_t lead = half_life > 0 ? (size_t)fmin(10 * half_life, (double)first) : 0;
   /* the coarsest level that still gives a column several items */
   int level = -1;
-  while (level + 1 < FL_SERIES_LEVELS && (end - first) / span_of(level + 1) >= 4 * n_cols) level++;
+  while (level + 1 < TUI_SERIES_LEVELS && (end - first) / span_of(level + 1) >= 4 * n_cols) level++;
   size_t span = span_of(level);
   ema e = { .keep = half_life > 0 ? exp2(-1 / half_life) : 0 };
   for (size_t i = (first - lead) / span; i < items_of(s, level) && i * span < end; i++) {
-    fl_bucket b = item(s, level, i);
+    tui_bucket b = item(s, level, i);
     size_t n = (i + 1) * span <= s->n ? span : s->n - i * span;
     if (half_life > 0) ema_add(&e, (double)b.mean, n);
     double at = ((double)b.x0 - x0) * (double)n_cols / (x1 - x0);
     if (at < 0 || at >= (double)n_cols) continue;
-    fl_column *c = &col[(size_t)at];
+    tui_column *c = &col[(size_t)at];
     column_add(c, &b, n);
     c->smooth = half_life > 0 ? (float)(e.sum / e.weight) : c->mean;
   }
 }
 
 /* Points two by two become one. */
-static void halve(fl_series *s) {
+static void halve(tui_series *s) {
   size_t n = s->n / 2;
-  fl_series_reset(s); /* the points lie where they lay; each is read before its place is written */
+  tui_series_reset(s); /* the points lie where they lay; each is read before its place is written */
   for (size_t i = 0; i < n; i++) {
-    fl_point a = s->point[2 * i], b = s->point[2 * i + 1];
-    fl_series_push(s, b.x, ((double)a.y + (double)b.y) / 2);
+    tui_point a = s->point[2 * i], b = s->point[2 * i + 1];
+    tui_series_push(s, b.x, ((double)a.y + (double)b.y) / 2);
   }
 }
 
-int fl_thin_push(fl_thin *t, uint32_t x, double y) {
+int tui_thin_push(tui_thin *t, uint32_t x, double y) {
   size_t stride = t->stride ? t->stride : 1;
   if (!isfinite(y) || fabs(y) > 1e30) return FL_OK;
   if (t->s.n && t->s.point[t->s.n - 1].x >= x) t->n = 0, t->sum = 0;
@@ -182,18 +182,18 @@ int fl_thin_push(fl_thin *t, uint32_t x, double y) {
     t->n++;
     return FL_OK;
   }
-  int rc = fl_series_push(&t->s, x, (t->sum + y) / (double)stride);
+  int rc = tui_series_push(&t->s, x, (t->sum + y) / (double)stride);
   if (rc != FL_OK) return rc;
   t->n = 0;
   t->sum = 0;
-  if (t->s.n < FL_THIN_POINTS) return FL_OK;
+  if (t->s.n < TUI_THIN_POINTS) return FL_OK;
   halve(&t->s);
   t->stride = 2 * stride;
   return FL_OK;
 }
 
-void fl_thin_truncate(fl_thin *t, uint32_t last) {
-  fl_series_truncate(&t->s, last);
+void tui_thin_truncate(tui_thin *t, uint32_t last) {
+  tui_series_truncate(&t->s, last);
   t->n = 0;
   t->sum = 0;
 }

@@ -17,21 +17,21 @@ typedef struct setting {
 } setting;
 
 static const setting table[] = {
-  { "view", offsetof(fl_settings, view), false, 5 },
-  { "sort", offsetof(fl_settings, sort), false, 8 },
-  { "sort-down", offsetof(fl_settings, sort_down), true, 1 },
-  { "smoothing", offsetof(fl_settings, smoothing), false, 1000 },
-  { "log-scale", offsetof(fl_settings, log_scale), true, 1 },
-  { "held-out", offsetof(fl_settings, held_out), true, 1 },
-  { "curves", offsetof(fl_settings, curves), false, 3 },
-  { "ascii", offsetof(fl_settings, ascii), true, 1 },
-  { "color", offsetof(fl_settings, color), false, 4 },
-  { "mouse", offsetof(fl_settings, mouse), true, 1 },
+  { "view", offsetof(tui_settings, view), false, 5 },
+  { "sort", offsetof(tui_settings, sort), false, 8 },
+  { "sort-down", offsetof(tui_settings, sort_down), true, 1 },
+  { "smoothing", offsetof(tui_settings, smoothing), false, 1000 },
+  { "log-scale", offsetof(tui_settings, log_scale), true, 1 },
+  { "held-out", offsetof(tui_settings, held_out), true, 1 },
+  { "curves", offsetof(tui_settings, curves), false, 3 },
+  { "ascii", offsetof(tui_settings, ascii), true, 1 },
+  { "color", offsetof(tui_settings, color), false, 4 },
+  { "mouse", offsetof(tui_settings, mouse), true, 1 },
 };
 enum { SETTINGS = sizeof table / sizeof *table, FILE_MAX = 64 << 10 };
 
-void fl_settings_default(fl_settings *s) {
-  *s = (fl_settings){ .smoothing = 20, .held_out = true, .mouse = true };
+void tui_settings_default(tui_settings *s) {
+  *s = (tui_settings){ .smoothing = 20, .held_out = true, .mouse = true };
 }
 
 /* The folder; NULL where no home is known. */
@@ -42,7 +42,7 @@ static char *settings_dir(void) {
   return home && home[0] == '/' ? fl_fs_join(home, ".config/flotilla") : NULL;
 }
 
-static void take(fl_settings *s, const char *name, const char *value) {
+static void take(tui_settings *s, const char *name, const char *value) {
   char *end;
   long v = strtol(value, &end, 10);
   if (end == value || *end != '\0' || v < 0) return;
@@ -54,7 +54,7 @@ static void take(fl_settings *s, const char *name, const char *value) {
   }
 }
 
-void fl_settings_load(fl_settings *s) {
+void tui_settings_load(tui_settings *s) {
   char *dir = settings_dir();
   char *path = dir ? fl_fs_join(dir, "watch.conf") : NULL;
   fl_buf text = { 0 };
@@ -73,7 +73,7 @@ void fl_settings_load(fl_settings *s) {
   fl_free(dir);
 }
 
-int fl_settings_save(const fl_settings *s, fl_err *err) {
+int tui_settings_save(const tui_settings *s, fl_err *err) {
   char *dir = settings_dir();
   char *path = dir ? fl_fs_join(dir, "watch.conf") : NULL;
   fl_buf text = { 0 };

@@ -1,12 +1,12 @@
 /* style.h - what a cell means; the theme (style.c) says how that looks on each kind of terminal and
  * in an SVG. The palette is Okabe and Ito's, which people with any of the usual colour deficiencies
  * can tell apart, and no fact is shown by colour alone. */
-#ifndef FL_TUI_STYLE_H
-#define FL_TUI_STYLE_H
+#ifndef TUI_STYLE_H
+#define TUI_STYLE_H
 
 #include <stdint.h>
 
-typedef enum fl_style {
+typedef enum tui_style {
   ST_TEXT,
   ST_DIM,
   ST_BOLD,
@@ -34,20 +34,20 @@ typedef enum fl_style {
   ST_CURVE6,
   ST_CURVE7,
   ST_COUNT
-} fl_style;
+} tui_style;
 
-enum { FL_ATTR_BOLD = 1, FL_ATTR_DIM = 2, FL_ATTR_REVERSE = 4, FL_ATTR_UNDERLINE = 8 };
-enum { FL_CURVES = 8 };
+enum { TUI_ATTR_BOLD = 1, TUI_ATTR_DIM = 2, TUI_ATTR_REVERSE = 4, TUI_ATTR_UNDERLINE = 8 };
+enum { TUI_CURVES = 8 };
 
-typedef struct fl_look {
+typedef struct tui_look {
   int16_t fg256, bg256; /* -1: the terminal's own */
   int16_t fg16, fg8;    /* 16 and 8 colours; background stays the terminal's own */
   uint8_t attr;         /* with colours */
   uint8_t mono;         /* without */
   uint32_t rgb, bg_rgb; /* SVG; bg_rgb 0: none */
-} fl_look;
+} tui_look;
 
 /* `s` outside the enumeration gives ST_TEXT's. */
-const fl_look *fl_style_look(unsigned s);
+const tui_look *tui_style_look(unsigned s);
 
 #endif

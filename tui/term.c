@@ -89,7 +89,7 @@ static void remove_signals(void) {
   for (size_t i = 0; i < LEAVING; i++) sigaction(leaving[i], &at_end.old[FATAL + i], NULL);
 }
 
-static int open_screen(fl_term *t, fl_err *err) {
+static int open_screen(tui_term *t, fl_err *err) {
   const char *kind = getenv("TERM");
   if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
     return fl_fail(err, FL_EFAIL, "watch: this is no terminal; use --headless or --once");
@@ -106,8 +106,8 @@ static int open_screen(fl_term *t, fl_err *err) {
   return FL_OK;
 }
 
-int fl_term_open(fl_term *t, bool mouse, fl_err *err) {
-  *t = (fl_term){ 0 };
+int tui_term_open(tui_term *t, bool mouse, fl_err *err) {
+  *t = (tui_term){ 0 };
   if (pipe2(at_end.pipe, O_CLOEXEC | O_NONBLOCK) != 0)
     return fl_fail(err, FL_EFAIL, "watch: no pipe: %s", strerror(errno));
   int rc = open_screen(t, err);
@@ -125,7 +125,7 @@ int fl_term_open(fl_term *t, bool mouse, fl_err *err) {
     start_color();
     use_default_colors();
   }
-  fl_input_open(mouse);
+  tui_input_open(mouse);
   make_restore(mouse);
   at_end.signal = 0;
   at_end.active = 1;
@@ -133,7 +133,7 @@ int fl_term_open(fl_term *t, bool mouse, fl_err *err) {
   return FL_OK;
 }
 
-void fl_term_close(fl_term *t) {
+void tui_term_close(tui_term *t) {
   if (!t->screen) return;
   curs_set(1);
   endwin();
@@ -143,82 +143,82 @@ void fl_term_close(fl_term *t) {
   delscreen(t->screen);
   close(at_end.pipe[0]);
   close(at_end.pipe[1]);
-  fl_canvas_release(&t->painted);
-  *t = (fl_term){ 0 };
+  tui_canvas_release(&t->painted);
+  *t = (tui_term){ 0 };
 }
 
-int fl_term_signal(void) { return at_end.signal; }
-int fl_term_signal_fd(void) { return at_end.pipe[0]; }
+int tui_term_signal(void) { return at_end.signal; }
+int tui_term_signal_fd(void) { return at_end.pipe[0]; }
 
 static int available(void) {
   if (!has_colors()) return 0;
   return COLORS >= 256 ? 256 : COLORS >= 16 ? 16 : 8;
 }
 
-void fl_term_set_color(fl_term *t, fl_tui_color color) {
+void tui_term_set_color(tui_term *t, tui_color color) {
   static const int wanted[] = { 0, 0, 8, 16, 256 };
   const char *no_color = getenv("NO_COLOR");
   int can = available();
-  if (color == FL_TUI_COLOR_AUTO) t->colors = no_color && no_color[0] ? 0 : can;
+  if (color == TUI_COLOR_AUTO) t->colors = no_color && no_color[0] ? 0 : can;
   else t->colors = wanted[color] < can ? wanted[color] : can;
-  fl_canvas_release(&t->painted);
+  tui_canvas_release(&t->painted);
   if (t->colors == 0) return;
   for (int s = 0; s < ST_COUNT; s++) {
-    const fl_look *l = fl_style_look((unsigned)s);
+    const tui_look *l = tui_style_look((unsigned)s);
     if (t->colors == 256) init_pair((short)(s + 1), l->fg256, l->bg256);
     else init_pair((short)(s + 1), t->colors == 16 ? l->fg16 : l->fg8, -1);
   }
 }
 
-void fl_term_size(const fl_term *t, int *w, int *h) {
+void tui_term_size(const tui_term *t, int *w, int *h) {
   (void)t;
   getmaxyx(stdscr, *h, *w);
   if (*w < 1) *w = 1;
   if (*h < 1) *h = 1;
 }
 
-static attr_t attributes(const fl_term *t, const fl_look *l) {
+static attr_t attributes(const tui_term *t, const tui_look *l) {
   /* reversal stands for a background that 8 and 16 colours do not set */
   unsigned bits = t->colors == 0 ? l->mono : l->attr;
-  if (t->colors == 256 && l->bg256 >= 0) bits &= ~(unsigned)(FL_ATTR_REVERSE | FL_ATTR_UNDERLINE);
+  if (t->colors == 256 && l->bg256 >= 0) bits &= ~(unsigned)(TUI_ATTR_REVERSE | TUI_ATTR_UNDERLINE);
   attr_t a = A_NORMAL;
-  if (bits & FL_ATTR_BOLD) a |= A_BOLD;
-  if (bits & FL_ATTR_DIM) a |= A_DIM;
-  if (bits & FL_ATTR_REVERSE) a |= A_REVERSE;
-  if (bits & FL_ATTR_UNDERLINE) a |= A_UNDERLINE;
+  if (bits & TUI_ATTR_BOLD) a |= A_BOLD;
+  if (bits & TUI_ATTR_DIM) a |= A_DIM;
+  if (bits & TUI_ATTR_REVERSE) a |= A_REVERSE;
+  if (bits & TUI_ATTR_UNDERLINE) a |= A_UNDERLINE;
   return a;
 }
 
-static void put_cell(const fl_term *t, int x, int y, const fl_cell *cell) {
-  wchar_t text[2 + FL_COMBINING_MAX] = { 0 };
+static void put_cell(const tui_term *t, int x, int y, const tui_cell *cell) {
+  wchar_t text[2 + TUI_COMBINING_MAX] = { 0 };
   size_t n = 0;
   text[n++] = (wchar_t)cell->cp;
   /* Where the C library disagrees on the width, the glyph would shift its line. */
   if (cell->cp >= 0x80 && (!t->utf8 || wcwidth(text[0]) != cell->width)) text[0] = L'?';
-  for (size_t i = 0; i < FL_COMBINING_MAX && cell->comb[i] && text[0] != L'?'; i++)
+  for (size_t i = 0; i < TUI_COMBINING_MAX && cell->comb[i] && text[0] != L'?'; i++)
     if (wcwidth((wchar_t)cell->comb[i]) == 0) text[n++] = (wchar_t)cell->comb[i];
   cchar_t cc;
   short pair = t->colors ? (short)(cell->style + 1) : 0;
-  if (setcchar(&cc, text, attributes(t, fl_style_look(cell->style)), pair, NULL) == OK)
+  if (setcchar(&cc, text, attributes(t, tui_style_look(cell->style)), pair, NULL) == OK)
     mvadd_wch(y, x, &cc);
   if (text[0] == L'?' && cell->width == 2) mvaddch(y, x + 1, ' ');
 }
 
-static bool same(const fl_cell *a, const fl_cell *b) {
+static bool same(const tui_cell *a, const tui_cell *b) {
   return a->cp == b->cp && a->style == b->style && a->width == b->width &&
          memcmp(a->comb, b->comb, sizeof a->comb) == 0;
 }
 
-void fl_term_paint(fl_term *t, const fl_canvas *c) {
+void tui_term_paint(tui_term *t, const tui_canvas *c) {
   bool all = t->painted.w != c->w || t->painted.h != c->h;
   if (all) {
-    if (fl_canvas_resize(&t->painted, c->w, c->h) != FL_OK) return;
+    if (tui_canvas_resize(&t->painted, c->w, c->h) != FL_OK) return;
     clear();
   }
   for (int y = 0; y < c->h; y++)
     for (int x = 0; x < c->w; x++) {
-      const fl_cell *cell = fl_canvas_at(c, x, y);
-      fl_cell *old = fl_canvas_at(&t->painted, x, y);
+      const tui_cell *cell = tui_canvas_at(c, x, y);
+      tui_cell *old = tui_canvas_at(&t->painted, x, y);
       if (!all && same(cell, old)) continue;
       if (cell->cp) put_cell(t, x, y, cell);
       /* a wide glyph that went leaves its right half to its successor */

@@ -6,7 +6,7 @@
 
 #define REPLACEMENT 0xFFFDu
 
-static bool in_table(const fl_range *table, size_t n, uint32_t cp) {
+static bool in_table(const tui_range *table, size_t n, uint32_t cp) {
   size_t lo = 0, hi = n;
   while (lo < hi) {
     size_t mid = lo + (hi - lo) / 2;
@@ -19,7 +19,7 @@ static bool in_table(const fl_range *table, size_t n, uint32_t cp) {
 
 #define IN(table, cp) in_table(table, sizeof table / sizeof table[0], cp)
 
-int fl_text_width(uint32_t cp) {
+int tui_text_width(uint32_t cp) {
   if (cp < 0x20 || (cp >= 0x7F && cp < 0xA0)) return -1;
   if (cp < 0x300 && cp != 0xAD) return 1;
   if (cp > 0x10FFFF || (cp >= 0xD800 && cp <= 0xDFFF) || IN(no_glyph, cp)) return -1;
@@ -32,7 +32,7 @@ static bool is_space(uint32_t cp) {
          cp == 0x2029 || (cp >= 0x2000 && cp <= 0x200A) || cp == 0x202F || cp == 0x205F;
 }
 
-bool fl_text_next(fl_glyph *out, const char *s, size_t len, size_t *at) {
+bool tui_text_next(tui_glyph *out, const char *s, size_t len, size_t *at) {
   uint32_t cp = 0;
   int width = 0;
   while (width == 0) { /* marks without a base are dropped */
@@ -41,34 +41,34 @@ bool fl_text_next(fl_glyph *out, const char *s, size_t len, size_t *at) {
     if (n == 0) return false;
     *at += n;
     if (is_space(cp)) cp = ' ';
-    width = fl_text_width(cp);
+    width = tui_text_width(cp);
   }
   if (width < 0) {
     cp = REPLACEMENT;
     width = 1;
   }
-  *out = (fl_glyph){ .cp = cp, .width = width };
+  *out = (tui_glyph){ .cp = cp, .width = width };
   for (size_t kept = 0; *at < len && (unsigned char)s[*at] >= 0xC0;) {
     uint32_t mark = 0;
     size_t n = fl_utf8_decode(&mark, NULL, s + *at, len - *at);
-    if (n < 2 || fl_text_width(mark) != 0) break;
+    if (n < 2 || tui_text_width(mark) != 0) break;
     *at += n;
-    if (kept < FL_COMBINING_MAX && cp != ' ') out->comb[kept++] = mark;
+    if (kept < TUI_COMBINING_MAX && cp != ' ') out->comb[kept++] = mark;
   }
   return true;
 }
 
-size_t fl_text_columns(const char *s, size_t len) {
+size_t tui_text_columns(const char *s, size_t len) {
   size_t cols = 0, at = 0;
-  fl_glyph g;
-  while (fl_text_next(&g, s, len, &at)) cols += (size_t)g.width;
+  tui_glyph g;
+  while (tui_text_next(&g, s, len, &at)) cols += (size_t)g.width;
   return cols;
 }
 
-size_t fl_text_fit(const char *s, size_t len, size_t cols) {
+size_t tui_text_fit(const char *s, size_t len, size_t cols) {
   size_t used = 0, at = 0, end = 0;
-  fl_glyph g;
-  while (fl_text_next(&g, s, len, &at)) {
+  tui_glyph g;
+  while (tui_text_next(&g, s, len, &at)) {
     used += (size_t)g.width;
     if (used > cols) return end;
     end = at;
@@ -76,12 +76,12 @@ size_t fl_text_fit(const char *s, size_t len, size_t cols) {
   return len;
 }
 
-bool fl_text_wrap(const char *s, size_t len, size_t cols, size_t *at, const char **line,
-                  size_t *line_len) {
+bool tui_text_wrap(const char *s, size_t len, size_t cols, size_t *at, const char **line,
+                   size_t *line_len) {
   if (*at >= len) return false;
   size_t start = *at, pos = start, used = 0, space = start;
   bool has_space = false;
-  fl_glyph g;
+  tui_glyph g;
   *line = s + start;
   while (pos < len) {
     if (s[pos] == '\n') {
@@ -90,7 +90,7 @@ bool fl_text_wrap(const char *s, size_t len, size_t cols, size_t *at, const char
       return true;
     }
     size_t before = pos;
-    if (!fl_text_next(&g, s, len, &pos)) break;
+    if (!tui_text_next(&g, s, len, &pos)) break;
     if (g.cp == ' ' && before > start) {
       space = before;
       has_space = true;
@@ -111,22 +111,22 @@ bool fl_text_wrap(const char *s, size_t len, size_t cols, size_t *at, const char
   return true;
 }
 
-void fl_text_clean(fl_buf *out, const char *s, size_t len, bool ascii) {
+void tui_text_clean(fl_buf *out, const char *s, size_t len, bool ascii) {
   size_t at = 0;
-  fl_glyph g;
-  while (fl_text_next(&g, s, len, &at)) {
+  tui_glyph g;
+  while (tui_text_next(&g, s, len, &at)) {
     if (ascii) {
-      fl_buf_putc(out, g.cp < 0x80 ? (char)g.cp : fl_text_ascii(g.cp));
+      fl_buf_putc(out, g.cp < 0x80 ? (char)g.cp : tui_text_ascii(g.cp));
       continue;
     }
     char utf8[4];
     fl_buf_append(out, utf8, fl_utf8_encode(utf8, g.cp));
-    for (size_t i = 0; i < FL_COMBINING_MAX && g.comb[i]; i++)
+    for (size_t i = 0; i < TUI_COMBINING_MAX && g.comb[i]; i++)
       fl_buf_append(out, utf8, fl_utf8_encode(utf8, g.comb[i]));
   }
 }
 
-const char *fl_text_base(const char *path, size_t *len) {
+const char *tui_text_base(const char *path, size_t *len) {
   size_t at = *len;
   while (at > 0 && path[at - 1] != '/') at--;
   if (at == *len) return path;
@@ -146,7 +146,7 @@ static char braille_ascii(uint32_t dots) {
   return '-';
 }
 
-char fl_text_ascii(uint32_t cp) {
+char tui_text_ascii(uint32_t cp) {
   static const struct {
     uint32_t cp;
     char c;

@@ -11,27 +11,27 @@
 enum { RECENT_MAX = 64 };
 static const double type_pause_s = 0.4; /* after the last key, before the query is sent */
 
-static size_t recent_count(const fl_app *a) {
-  const fl_feed *f = &a->feed[a->current];
+static size_t recent_count(const tui_app *a) {
+  const tui_feed *f = &a->feed[a->current];
   size_t n = f->snap.n_retrieves; /* of the moment that is shown */
   return n < RECENT_MAX ? n : RECENT_MAX;
 }
 
 /* The event of the i-th newest query. */
-static size_t recent_event(const fl_app *a, size_t i) {
-  const fl_feed *f = &a->feed[a->current];
-  const fl_rec *r = fl_store_rec(&f->store, FL_EV_RETRIEVE, f->snap.n_retrieves - 1 - i);
+static size_t recent_event(const tui_app *a, size_t i) {
+  const tui_feed *f = &a->feed[a->current];
+  const tui_rec *r = tui_store_rec(&f->store, TUI_EV_RETRIEVE, f->snap.n_retrieves - 1 - i);
   return r->event;
 }
 
 /* What is shown: the reply to what was typed, else the query that is chosen below. */
-static const fl_json *shown(fl_app *a) {
-  fl_retrieval_state *st = &a->retrieval;
+static const fl_json *shown(tui_app *a) {
+  tui_retrieval_state *st = &a->retrieval;
   size_t n = recent_count(a);
   if (st->selected == SIZE_MAX && st->result) return st->result;
   if (n == 0) return NULL;
   size_t i = st->selected == SIZE_MAX ? 0 : st->selected < n ? st->selected : n - 1;
-  return fl_feed_detail(fl_app_feed(a), recent_event(a, i));
+  return tui_feed_detail(tui_app_feed(a), recent_event(a, i));
 }
 
 static bool is_chosen(const fl_json *j, double doc) {
@@ -44,16 +44,16 @@ static bool is_chosen(const fl_json *j, double doc) {
   return false;
 }
 
-static const char *hit_name(fl_app *a, const fl_json *hit, double doc, char *buf, size_t size,
+static const char *hit_name(tui_app *a, const fl_json *hit, double doc, char *buf, size_t size,
                             size_t *n) {
   const char *name = NULL;
-  const fl_feed *f = fl_app_feed(a);
+  const tui_feed *f = tui_app_feed(a);
   if (fl_json_get_str(hit, "name", &name)) {
     *n = strlen(name);
     return name;
   }
-  const fl_doc *d = doc >= 0 && doc < FL_NONE ? fl_snapshot_doc(&f->snap, (uint32_t)doc) : NULL;
-  if (d) return fl_feed_doc_name(f, d, buf, size, n);
+  const tui_doc *d = doc >= 0 && doc < TUI_NONE ? tui_snapshot_doc(&f->snap, (uint32_t)doc) : NULL;
+  if (d) return tui_feed_doc_name(f, d, buf, size, n);
   snprintf(buf, size, "document %.0f", doc);
   *n = strlen(buf);
   return buf;
@@ -86,40 +86,40 @@ static verdict judge(const fl_json *j) {
 /* Why it chose what it chose, in words. */
 static void explain(const fl_json *j, char *out, size_t size) {
   double floor_ = NAN;
-  char a[FL_FMT], b[FL_FMT], d[FL_FMT], e[FL_FMT];
+  char a[TUI_FMT], b[TUI_FMT], d[TUI_FMT], e[TUI_FMT];
   verdict v = judge(j);
   fl_json_get_num(j, "floor", &floor_);
   if (v.n_chosen == 0) {
-    fl_fmt_num(a, floor_, 2);
+    tui_fmt_num(a, floor_, 2);
     snprintf(out, size, "Took none: no document reaches the floor of %s.", a);
     return;
   }
-  fl_fmt_num(a, v.lowest_chosen, 3);
-  fl_fmt_num(b, v.best_other, 3);
-  fl_fmt_num(d, v.lowest_chosen - v.best_other, 3);
+  tui_fmt_num(a, v.lowest_chosen, 3);
+  tui_fmt_num(b, v.best_other, 3);
+  tui_fmt_num(d, v.lowest_chosen - v.best_other, 3);
   fl_buf s = { 0 };
   fl_buf_printf(&s, "Took %zu with the best scores: ", v.n_chosen);
   if (v.n_chosen > 1) fl_buf_puts(&s, "the last of them ");
   fl_buf_printf(&s, "%s", a);
   if (!isnan(v.best_other)) fl_buf_printf(&s, ", the next document %s, a margin of %s", b, d);
-  if (floor_ > -1) fl_buf_printf(&s, "; the floor is %s", fl_fmt_num(e, floor_, 2));
+  if (floor_ > -1) fl_buf_printf(&s, "; the floor is %s", tui_fmt_num(e, floor_, 2));
   snprintf(out, size, "%s.", s.data ? s.data : "");
   fl_buf_release(&s);
 }
 
-static void draw_input(fl_app *a, fl_canvas *c, fl_rect frame, const fl_json *j) {
-  fl_retrieval_state *st = &a->retrieval;
+static void draw_input(tui_app *a, tui_canvas *c, tui_rect frame, const fl_json *j) {
+  tui_retrieval_state *st = &a->retrieval;
   char line[400];
   const char *query = NULL, *hint = NULL;
-  fl_rect r = fl_frame(c, frame, "Query - type, scores follow at once");
-  fl_canvas_clip(c, r);
-  fl_edit_draw(&st->input, c, r.x + 1, r.y, r.w - 2, st->focus);
-  if (!fl_action_live(a) && !st->input.len)
+  tui_rect r = tui_frame(c, frame, "Query - type, scores follow at once");
+  tui_canvas_clip(c, r);
+  tui_edit_draw(&st->input, c, r.x + 1, r.y, r.w - 2, st->focus);
+  if (!tui_action_live(a) && !st->input.len)
     hint = "nothing runs on this fleet now; `flotilla serve` answers what is typed here";
   else if (!st->focus && !st->input.len) hint = "press i or Enter to type a query";
-  if (hint) fl_put_fit(c, r.x + 1, r.y, r.w - 2, ST_DIM, hint, strlen(hint));
-  if (st->link.state == FL_LINK_FAILED) {
-    fl_put_fit(c, r.x + 1, r.y + 1, r.w - 2, ST_BAD, st->link.error, strlen(st->link.error));
+  if (hint) tui_put_fit(c, r.x + 1, r.y, r.w - 2, ST_DIM, hint, strlen(hint));
+  if (st->link.state == TUI_LINK_FAILED) {
+    tui_put_fit(c, r.x + 1, r.y + 1, r.w - 2, ST_BAD, st->link.error, strlen(st->link.error));
     return;
   }
   if (!j) return;
@@ -129,20 +129,20 @@ static void draw_input(fl_app *a, fl_canvas *c, fl_rect frame, const fl_json *j)
   int y = r.y + 1;
   if (fl_json_get_str(j, "query", &query) && r.h >= 3) {
     int x = r.x + 1 +
-            fl_put(c, r.x + 1, y, ST_DIM,
-                   st->selected == SIZE_MAX && st->result ? "found for: " : "from the log: ");
-    fl_put_fit(c, x, y++, r.x + r.w - x, ST_TEXT, query, strlen(query));
+            tui_put(c, r.x + 1, y, ST_DIM,
+                    st->selected == SIZE_MAX && st->result ? "found for: " : "from the log: ");
+    tui_put_fit(c, x, y++, r.x + r.w - x, ST_TEXT, query, strlen(query));
   }
-  while (y < r.y + r.h && fl_text_wrap(line, len, (size_t)r.w - 2, &at, &row, &n))
-    fl_put_fit(c, r.x + 1, y++, r.w - 2, ST_BOLD, row, n);
+  while (y < r.y + r.h && tui_text_wrap(line, len, (size_t)r.w - 2, &at, &row, &n))
+    tui_put_fit(c, r.x + 1, y++, r.w - 2, ST_BOLD, row, n);
 }
 
 /* Rows of {doc, score} with bars; `with_chunk` shows their chunk numbers. */
-static void draw_hits(fl_app *a, fl_canvas *c, fl_rect frame, const char *title, const fl_json *j,
-                      const char *member, bool with_chunk) {
-  fl_canvas_clip(c, frame);
-  fl_rect r = fl_frame(c, frame, title);
-  fl_canvas_clip(c, r);
+static void draw_hits(tui_app *a, tui_canvas *c, tui_rect frame, const char *title,
+                      const fl_json *j, const char *member, bool with_chunk) {
+  tui_canvas_clip(c, frame);
+  tui_rect r = tui_frame(c, frame, title);
+  tui_canvas_clip(c, r);
   const fl_json *hits = j ? fl_json_get(j, member) : NULL;
   if (!fl_json_is_arr(hits)) return;
   double top = 0;
@@ -153,65 +153,65 @@ static void draw_hits(fl_app *a, fl_canvas *c, fl_rect frame, const char *title,
   }
   int y = r.y, bar = r.w >= 50 ? 12 : 6;
   for (const fl_json *h = fl_json_first(hits); h && y < r.y + r.h; h = fl_json_next(h), y++) {
-    char buf[32], v[FL_FMT];
+    char buf[32], v[TUI_FMT];
     double doc = -1, score = NAN, chunk = NAN;
     size_t n;
     fl_json_get_num(h, "doc", &doc);
     fl_json_get_num(h, "score", &score);
     fl_json_get_num(h, "chunk", &chunk);
     bool on = is_chosen(j, doc);
-    fl_style st = on ? ST_GOOD : ST_TEXT;
-    if (on) fl_put_cp(c, r.x, y, st, 0x2713);
-    fl_put_right(c, r.x + 7, y, st, fl_fmt_num(v, score, 3));
-    fl_bar(c, r.x + 8, y, bar, top > 0 ? score / top : 0, on ? ST_GOOD : ST_BAR);
+    tui_style st = on ? ST_GOOD : ST_TEXT;
+    if (on) tui_put_cp(c, r.x, y, st, 0x2713);
+    tui_put_right(c, r.x + 7, y, st, tui_fmt_num(v, score, 3));
+    tui_bar(c, r.x + 8, y, bar, top > 0 ? score / top : 0, on ? ST_GOOD : ST_BAR);
     int x = r.x + 9 + bar;
-    if (with_chunk) x += 1 + fl_putf(c, x, y, ST_DIM, "%5.0f", chunk);
+    if (with_chunk) x += 1 + tui_putf(c, x, y, ST_DIM, "%5.0f", chunk);
     const char *name = hit_name(a, h, doc, buf, sizeof buf, &n);
-    if (fl_text_columns(name, n) > (size_t)(r.x + r.w - x)) name = fl_text_base(name, &n);
-    fl_put_fit(c, x, y, r.x + r.w - x, st, name, n);
+    if (tui_text_columns(name, n) > (size_t)(r.x + r.w - x)) name = tui_text_base(name, &n);
+    tui_put_fit(c, x, y, r.x + r.w - x, st, name, n);
   }
 }
 
-static void draw_recent(fl_app *a, fl_canvas *c, fl_rect frame) {
-  fl_retrieval_state *st = &a->retrieval;
-  fl_feed *f = fl_app_feed(a);
-  char title[64], clock[FL_FMT];
+static void draw_recent(tui_app *a, tui_canvas *c, tui_rect frame) {
+  tui_retrieval_state *st = &a->retrieval;
+  tui_feed *f = tui_app_feed(a);
+  char title[64], clock[TUI_FMT];
   size_t n = recent_count(a);
   if (frame.w == 0) return;
   snprintf(title, sizeof title, "Recent queries (%zu) - up and down show one", f->snap.n_retrieves);
-  fl_canvas_clip(c, frame);
-  fl_rect r = fl_frame(c, frame, title);
-  fl_canvas_clip(c, r);
+  tui_canvas_clip(c, frame);
+  tui_rect r = tui_frame(c, frame, title);
+  tui_canvas_clip(c, r);
   size_t first = 0, rows = r.h > 0 ? (size_t)r.h : 0;
   if (st->selected != SIZE_MAX && st->selected >= rows) first = st->selected - rows + 1;
   for (size_t i = first; i < n && i - first < rows; i++) {
     int y = r.y + (int)(i - first);
     size_t event = recent_event(a, i);
-    const fl_json *j = fl_feed_detail(f, event);
+    const fl_json *j = tui_feed_detail(f, event);
     const char *query = NULL;
     if (j) fl_json_get_str(j, "query", &query);
     if (!query) query = "(its line cannot be read any more)";
-    fl_put(c, r.x + 1, y, ST_DIM, fl_fmt_clock(clock, fl_store_t(&f->store, event)));
-    fl_put_fit(c, r.x + 11, y, r.w - 12, ST_TEXT, query, strlen(query));
-    if (i == st->selected) fl_tint(c, (fl_rect){ r.x, y, r.w, 1 }, ST_SELECT);
+    tui_put(c, r.x + 1, y, ST_DIM, tui_fmt_clock(clock, tui_store_t(&f->store, event)));
+    tui_put_fit(c, r.x + 11, y, r.w - 12, ST_TEXT, query, strlen(query));
+    if (i == st->selected) tui_tint(c, (tui_rect){ r.x, y, r.w, 1 }, ST_SELECT);
   }
-  if (n == 0) fl_put(c, r.x + 1, r.y, ST_DIM, "none yet");
+  if (n == 0) tui_put(c, r.x + 1, r.y, ST_DIM, "none yet");
 }
 
-static void draw(fl_app *a, fl_canvas *c) {
-  const fl_rect *pane = a->layout.pane;
+static void draw(tui_app *a, tui_canvas *c) {
+  const tui_rect *pane = a->layout.pane;
   const fl_json *j = shown(a);
-  fl_canvas_clip(c, pane[FL_PANE_TOP]);
-  draw_input(a, c, pane[FL_PANE_TOP], j);
-  draw_hits(a, c, pane[FL_PANE_MAIN], "Documents (score: best chunk)", j, "docs", false);
-  draw_hits(a, c, pane[FL_PANE_SIDE], "Chunks (score, number, document)", j, "chunks", true);
-  draw_recent(a, c, pane[FL_PANE_LOWER]);
+  tui_canvas_clip(c, pane[TUI_PANE_TOP]);
+  draw_input(a, c, pane[TUI_PANE_TOP], j);
+  draw_hits(a, c, pane[TUI_PANE_MAIN], "Documents (score: best chunk)", j, "docs", false);
+  draw_hits(a, c, pane[TUI_PANE_SIDE], "Chunks (score, number, document)", j, "chunks", true);
+  draw_recent(a, c, pane[TUI_PANE_LOWER]);
 }
 
 /* --- asking ---------------------------------------------------------------------------------- */
 
 static void on_reply(void *ctx, const fl_json *reply, bool last) {
-  fl_app *a = ctx;
+  tui_app *a = ctx;
   bool ok = false;
   if (!last || !fl_json_get_bool(reply, "ok", &ok) || !ok) return;
   fl_json_free(a->retrieval.result);
@@ -219,8 +219,8 @@ static void on_reply(void *ctx, const fl_json *reply, bool last) {
   a->retrieval.selected = SIZE_MAX;
 }
 
-static void send(fl_app *a) {
-  fl_retrieval_state *st = &a->retrieval;
+static void send(tui_app *a) {
+  tui_retrieval_state *st = &a->retrieval;
   st->due = 0;
   if (st->input.len == 0) return;
   fl_json *request = fl_json_object();
@@ -229,11 +229,11 @@ static void send(fl_app *a) {
     fl_json_free(request);
     request = NULL;
   }
-  fl_link_start(&st->link, fl_app_feed(a)->dir, request);
+  tui_link_start(&st->link, tui_app_feed(a)->dir, request);
 }
 
-bool fl_retrieval_poll(fl_app *a) {
-  bool changed = fl_link_poll(&a->retrieval.link, on_reply, a);
+bool tui_retrieval_poll(tui_app *a) {
+  bool changed = tui_link_poll(&a->retrieval.link, on_reply, a);
   if (a->retrieval.due > 0 && fl_now_s() >= a->retrieval.due) {
     send(a);
     changed = true;
@@ -242,44 +242,44 @@ bool fl_retrieval_poll(fl_app *a) {
 }
 
 /* Among the recent queries; above the newest stands what was typed. */
-static void move(fl_app *a, int direction) {
-  fl_retrieval_state *st = &a->retrieval;
+static void move(tui_app *a, int direction) {
+  tui_retrieval_state *st = &a->retrieval;
   size_t n = recent_count(a), at = st->selected;
   if (direction < 0) st->selected = at == SIZE_MAX || at == 0 ? SIZE_MAX : at - 1;
   else if (n && at == SIZE_MAX) st->selected = 0;
   else if (n) st->selected = at + 1 < n ? at + 1 : n - 1;
 }
 
-static bool typing_key(fl_app *a, const fl_key *k) {
-  fl_retrieval_state *st = &a->retrieval;
-  if (k->code == FL_KEY_ESC) {
+static bool typing_key(tui_app *a, const tui_key *k) {
+  tui_retrieval_state *st = &a->retrieval;
+  if (k->code == TUI_KEY_ESC) {
     st->focus = false;
     return true;
   }
-  if (k->code == FL_KEY_ENTER) {
+  if (k->code == TUI_KEY_ENTER) {
     send(a);
     return true;
   }
-  if (k->code == FL_KEY_UP || k->code == FL_KEY_DOWN) return false;
-  if (k->code == FL_KEY_CHAR && !fl_app_field_takes(&st->input, true, k->cp)) return false;
-  if (!fl_edit_key(&st->input, k)) return false;
+  if (k->code == TUI_KEY_UP || k->code == TUI_KEY_DOWN) return false;
+  if (k->code == TUI_KEY_CHAR && !tui_app_field_takes(&st->input, true, k->cp)) return false;
+  if (!tui_edit_key(&st->input, k)) return false;
   st->due = fl_now_s() + type_pause_s;
   return true;
 }
 
-static bool key(fl_app *a, const fl_key *k) {
-  fl_retrieval_state *st = &a->retrieval;
+static bool key(tui_app *a, const tui_key *k) {
+  tui_retrieval_state *st = &a->retrieval;
   if (st->focus && typing_key(a, k)) return true;
   switch (k->code) {
-  case FL_KEY_UP: move(a, -1); return true;
-  case FL_KEY_DOWN: move(a, 1); return true;
-  case FL_KEY_ENTER: st->focus = true; return true;
-  case FL_KEY_MOUSE:
-    if (k->mouse == FL_MOUSE_WHEEL_UP) move(a, -1);
-    else if (k->mouse == FL_MOUSE_WHEEL_DOWN) move(a, 1);
-    else st->focus = k->y < a->layout.pane[FL_PANE_MAIN].y;
+  case TUI_KEY_UP: move(a, -1); return true;
+  case TUI_KEY_DOWN: move(a, 1); return true;
+  case TUI_KEY_ENTER: st->focus = true; return true;
+  case TUI_KEY_MOUSE:
+    if (k->mouse == TUI_MOUSE_WHEEL_UP) move(a, -1);
+    else if (k->mouse == TUI_MOUSE_WHEEL_DOWN) move(a, 1);
+    else st->focus = k->y < a->layout.pane[TUI_PANE_MAIN].y;
     return true;
-  case FL_KEY_CHAR:
+  case TUI_KEY_CHAR:
     if (k->cp == 'k') move(a, -1);
     else if (k->cp == 'j') move(a, 1);
     else if (k->cp == 'i') st->focus = true;
@@ -289,8 +289,8 @@ static bool key(fl_app *a, const fl_key *k) {
   }
 }
 
-static bool typing(const fl_app *a, uint32_t cp) {
-  return fl_app_field_takes(&a->retrieval.input, a->retrieval.focus, cp);
+static bool typing(const tui_app *a, uint32_t cp) {
+  return tui_app_field_takes(&a->retrieval.input, a->retrieval.focus, cp);
 }
 
 static const char *const help[][2] = {
@@ -302,4 +302,4 @@ static const char *const help[][2] = {
   { NULL, NULL }
 };
 
-const fl_view fl_view_retrieval = { "retrieval", "Retrieval", draw, key, typing, help };
+const tui_view tui_view_retrieval = { "retrieval", "Retrieval", draw, key, typing, help };

@@ -16,9 +16,9 @@ static const double read_s = 0.05; /* of reading between two looks at the keys *
 static const double clock_s = 1;   /* "ago" columns of a live run */
 
 typedef struct loop {
-  fl_app *app;
-  fl_term term;
-  fl_canvas canvas;
+  tui_app *app;
+  tui_term term;
+  tui_canvas canvas;
   bool dirty;
   double drawn; /* fl_now_s() of the last frame */
   double due;   /* when the next may be drawn */
@@ -30,15 +30,16 @@ typedef struct loop {
 static void redraw(loop *l) {
   const double began = fl_now_s();
   int w, h;
-  fl_term_size(&l->term, &w, &h);
+  tui_term_size(&l->term, &w, &h);
   if (l->color != l->app->settings.color) {
     l->color = l->app->settings.color;
-    fl_term_set_color(&l->term, (fl_tui_color)l->color);
+    tui_term_set_color(&l->term, (tui_color)l->color);
   }
-  if ((w != l->canvas.w || h != l->canvas.h) && fl_canvas_resize(&l->canvas, w, h) != FL_OK) return;
+  if ((w != l->canvas.w || h != l->canvas.h) && tui_canvas_resize(&l->canvas, w, h) != FL_OK)
+    return;
   l->canvas.ascii = l->app->settings.ascii || l->forced_ascii;
-  fl_app_draw(l->app, &l->canvas);
-  fl_term_paint(&l->term, &l->canvas);
+  tui_app_draw(l->app, &l->canvas);
+  tui_term_paint(&l->term, &l->canvas);
   l->dirty = false;
   l->drawn = fl_now_s();
   /* a frame after the last one was due, not after it was done */
@@ -46,10 +47,10 @@ static void redraw(loop *l) {
 }
 
 static bool take_keys(loop *l) {
-  fl_key k;
+  tui_key k;
   bool any = false;
-  while (!l->app->quit && fl_input_next(&l->term, &k)) {
-    fl_app_key(l->app, &k);
+  while (!l->app->quit && tui_input_next(&l->term, &k)) {
+    tui_app_key(l->app, &k);
     any = true;
   }
   return any;
@@ -57,64 +58,65 @@ static bool take_keys(loop *l) {
 
 static void wait_for(loop *l, double seconds) {
   struct pollfd fd[8] = { { .fd = STDIN_FILENO, .events = POLLIN },
-                          { .fd = fl_term_signal_fd(), .events = POLLIN } };
+                          { .fd = tui_term_signal_fd(), .events = POLLIN } };
   nfds_t n = 2;
-  fl_app *a = l->app;
-  const fl_link *const links[] = { &a->command, &a->retrieval.link, &a->chat.link,
-                                   &a->chat.bare_link };
+  tui_app *a = l->app;
+  const tui_link *const links[] = { &a->command, &a->retrieval.link, &a->chat.link,
+                                    &a->chat.bare_link };
   for (size_t i = 0; i < sizeof links / sizeof *links; i++)
-    if (links[i]->state == FL_LINK_WAITING)
-      fd[n++] = (struct pollfd){ .fd = links[i]->fd, .events = fl_link_events(links[i]) };
+    if (links[i]->state == TUI_LINK_WAITING)
+      fd[n++] = (struct pollfd){ .fd = links[i]->fd, .events = tui_link_events(links[i]) };
   int ready = poll(fd, n, (int)ceil(seconds * 1000));
   if (ready > 0 && (fd[0].revents & (POLLHUP | POLLERR | POLLNVAL))) l->hung_up = true;
 }
 
-static bool clock_moves(const fl_app *a) {
-  fl_feed_state st = fl_feed_status(&a->feed[a->current]);
-  return st == FL_FEED_LIVE || st == FL_FEED_PAUSED || st == FL_FEED_QUIET || st == FL_FEED_DEAD;
+static bool clock_moves(const tui_app *a) {
+  tui_feed_state st = tui_feed_status(&a->feed[a->current]);
+  return st == TUI_FEED_LIVE || st == TUI_FEED_PAUSED || st == TUI_FEED_QUIET ||
+         st == TUI_FEED_DEAD;
 }
 
 static void run(loop *l) {
   redraw(l);
-  while (!l->app->quit && !l->hung_up && !fl_term_signal()) {
+  while (!l->app->quit && !l->hung_up && !tui_term_signal()) {
     bool more;
     bool keys = take_keys(l);
-    l->dirty |= fl_app_tick(l->app, read_s, &more) || keys;
+    l->dirty |= tui_app_tick(l->app, read_s, &more) || keys;
     double now = fl_now_s();
     if (clock_moves(l->app) && now - l->drawn >= clock_s) l->dirty = true;
     if (l->dirty && (keys || now >= l->due)) redraw(l);
     const double until = l->due - fl_now_s();
-    double patience = l->dirty ? fmax(0, until) : fl_app_patience(l->app);
+    double patience = l->dirty ? fmax(0, until) : tui_app_patience(l->app);
     if (until > 0) patience = fmin(patience, until);
     wait_for(l, more ? 0 : patience);
   }
 }
 
-static int watch_screen(const fl_tui_options *opt, fl_app *a, fl_err *err) {
+static int watch_screen(const tui_options *opt, tui_app *a, fl_err *err) {
   loop l = { .app = a, .color = -1 };
   int kept = a->settings.color;
-  if (opt->color != FL_TUI_COLOR_AUTO) a->settings.color = (int)opt->color;
-  int rc = fl_term_open(&l.term, a->settings.mouse && !opt->no_mouse, err);
+  if (opt->color != TUI_COLOR_AUTO) a->settings.color = (int)opt->color;
+  int rc = tui_term_open(&l.term, a->settings.mouse && !opt->no_mouse, err);
   if (rc != FL_OK) return rc;
   l.forced_ascii = opt->ascii || !l.term.utf8;
   run(&l);
-  int sig = fl_term_signal();
-  fl_term_close(&l.term);
-  fl_canvas_release(&l.canvas);
+  int sig = tui_term_signal();
+  tui_term_close(&l.term);
+  tui_canvas_release(&l.canvas);
   /* a flag holds for once, what was chosen on the screen is kept */
   if (a->settings.color == (int)opt->color) a->settings.color = kept;
-  if (a->settings_changed) fl_settings_save(&a->settings, NULL);
+  if (a->settings_changed) tui_settings_save(&a->settings, NULL);
   /* Ctrl-C is a way to leave like any other; the rest were asked from outside. */
   return (sig && sig != SIGINT) || l.hung_up ? FL_EINTR : FL_OK;
 }
 
-int fl_tui_watch(const fl_tui_options *opt, fl_err *err) {
-  if (opt->once || opt->headless) return fl_headless(opt, err);
-  fl_app *a = fl_calloc(1, sizeof *a);
+int tui_watch(const tui_options *opt, fl_err *err) {
+  if (opt->once || opt->headless) return tui_headless(opt, err);
+  tui_app *a = fl_calloc(1, sizeof *a);
   if (!a) return fl_fail(err, FL_ENOMEM, "watch: no memory");
-  int rc = fl_app_init(a, opt, err);
+  int rc = tui_app_init(a, opt, err);
   if (rc == FL_OK) rc = watch_screen(opt, a, err);
-  fl_app_release(a);
+  tui_app_release(a);
   fl_free(a);
   return rc;
 }

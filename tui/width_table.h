@@ -2,16 +2,16 @@
  * (categories Mn and Me, and the conjoining Hangul vowels and finals), wide ones (East Asian Width
  * W and F), and the ones that have no glyph (Cf, Zl, Zp, Co), among them the bidirectional
  * controls. Made by a script over Python's unicodedata; only text.c includes it. */
-#ifndef FL_TUI_WIDTH_TABLE_H
-#define FL_TUI_WIDTH_TABLE_H
+#ifndef TUI_WIDTH_TABLE_H
+#define TUI_WIDTH_TABLE_H
 
 #include <stdint.h>
 
-typedef struct fl_range {
+typedef struct tui_range {
   uint32_t first, last;
-} fl_range;
+} tui_range;
 
-static const fl_range zero_width[] = {
+static const tui_range zero_width[] = {
   { 0x300, 0x36f },     { 0x483, 0x489 },     { 0x591, 0x5bd },     { 0x5bf, 0x5bf },
   { 0x5c1, 0x5c2 },     { 0x5c4, 0x5c5 },     { 0x5c7, 0x5c7 },     { 0x610, 0x61a },
   { 0x64b, 0x65f },     { 0x670, 0x670 },     { 0x6d6, 0x6dc },     { 0x6df, 0x6e4 },
@@ -98,7 +98,7 @@ static const fl_range zero_width[] = {
   { 0x1e944, 0x1e94a }, { 0xe0100, 0xe01ef }
 };
 
-static const fl_range wide[] = {
+static const tui_range wide[] = {
   { 0x1100, 0x115f },   { 0x231a, 0x231b },   { 0x2329, 0x232a },   { 0x23e9, 0x23ec },
   { 0x23f0, 0x23f0 },   { 0x23f3, 0x23f3 },   { 0x25fd, 0x25fe },   { 0x2614, 0x2615 },
   { 0x2648, 0x2653 },   { 0x267f, 0x267f },   { 0x2693, 0x2693 },   { 0x26a1, 0x26a1 },
@@ -131,7 +131,7 @@ static const fl_range wide[] = {
   { 0x1fae0, 0x1fae7 }, { 0x1faf0, 0x1faf6 }, { 0x20000, 0x2fffd }, { 0x30000, 0x3fffd }
 };
 
-static const fl_range no_glyph[] = {
+static const tui_range no_glyph[] = {
   { 0xad, 0xad },       { 0x600, 0x605 },     { 0x61c, 0x61c },     { 0x6dd, 0x6dd },
   { 0x70f, 0x70f },     { 0x890, 0x891 },     { 0x8e2, 0x8e2 },     { 0x180e, 0x180e },
   { 0x200b, 0x200f },   { 0x2028, 0x202e },   { 0x2060, 0x2064 },   { 0x2066, 0x206f },

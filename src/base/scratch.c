@@ -20,7 +20,7 @@ static bool has_plenty(int fd, size_t n_bytes) {
   return (double)fs.f_bavail * (double)fs.f_bsize >= PART * (double)n_bytes;
 }
 
-void *fl_scratch_new(const char *dir, size_t n_bytes) {
+void *fl_spillable_new(const char *dir, size_t n_bytes) {
   if (n_bytes == 0 || n_bytes > PTRDIFF_MAX) return NULL;
   int fd = fl_fs_nameless(dir);
   if (fd < 0) return NULL;
@@ -32,11 +32,11 @@ void *fl_scratch_new(const char *dir, size_t n_bytes) {
   return p == MAP_FAILED ? NULL : p;
 }
 
-void fl_scratch_rest(void *p, size_t n_bytes) {
+void fl_spillable_evict_pages(void *p, size_t n_bytes) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)p & ~(page - 1);
   if (p != NULL) madvise((void *)first, (uintptr_t)p - first + n_bytes, MADV_DONTNEED);
 }
 
-void fl_scratch_free(void *p, size_t n_bytes) {
+void fl_spillable_free(void *p, size_t n_bytes) {
   if (p != NULL) munmap(p, n_bytes);
 }

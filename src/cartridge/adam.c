@@ -38,9 +38,9 @@ void fl_adam_to_file(fl_adam *a, const char *dir) {
   fl_rows_to_file(&a->v, dir);
 }
 
-void fl_adam_rest(fl_adam *a) {
-  fl_rows_rest(&a->m);
-  fl_rows_rest(&a->v);
+void fl_adam_evict_pages(fl_adam *a) {
+  fl_rows_evict_pages(&a->m);
+  fl_rows_evict_pages(&a->v);
 }
 
 int fl_cart_grad_init(fl_rows *g, const fl_hparams *hp, const fl_cartridge *c, fl_err *err) {
@@ -88,7 +88,7 @@ static void adam_run(void *ctx, unsigned rank, unsigned n_ranks) {
   fl_rows *x = &job->c->rows;
   const size_t l = job->layer, skip = job->c->frozen * x->width[l];
   size_t first, end;
-  fl_share(job->g->n_rows * x->width[l], rank, n_ranks, &first, &end);
+  fl_thread_range(job->g->n_rows * x->width[l], rank, n_ranks, &first, &end);
   adam_range(x->k[l] + skip + first, job->a->m.k[l] + first, job->a->v.k[l] + first,
              job->g->k[l] + first, end - first, &job->co);
   adam_range(x->v[l] + skip + first, job->a->m.v[l] + first, job->a->v.v[l] + first,
@@ -99,7 +99,7 @@ static void adam_run(void *ctx, unsigned rank, unsigned n_ranks) {
  * files. */
 static void layer_rests(const adam_job *job) {
   const fl_rows *of[] = { &job->c->rows, &job->a->m, &job->a->v, job->g };
-  for (size_t i = 0; i < sizeof of / sizeof *of; i++) fl_rows_rest_layer(of[i], job->layer);
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) fl_rows_evict_pages_layer(of[i], job->layer);
 }
 
 void fl_adam_step(const fl_kernels *k, fl_team *team, fl_cartridge *c, fl_adam *a, const fl_rows *g,

@@ -13,9 +13,9 @@ typedef struct fl_adam {
 
 int fl_adam_init(fl_adam *a, const fl_hparams *hp, const fl_cartridge *c, fl_err *err);
 void fl_adam_release(fl_adam *a);
-/* As fl_rows_to_file and fl_rows_rest, of both moments. */
+/* As fl_rows_to_file and fl_rows_evict_pages, of both moments. */
 void fl_adam_to_file(fl_adam *a, const char *dir);
-void fl_adam_rest(fl_adam *a);
+void fl_adam_evict_pages(fl_adam *a);
 
 /* Gradient of the trainable rows, with the part views that fl_pass_backward takes. */
 int fl_cart_grad_init(fl_rows *g, const fl_hparams *hp, const fl_cartridge *c, fl_err *err);

@@ -37,9 +37,11 @@ int fl_rows_init_shape(fl_rows *r, size_t n_layers, const size_t *kv_heads, cons
 void fl_rows_release(fl_rows *r);
 /* Moves the block to a nameless file of folder dir; where there can be none it stays in memory. */
 void fl_rows_to_file(fl_rows *r, const char *dir);
+/* Bytes in memory of a cartridge's rows. */
+uint64_t fl_rows_bytes(const fl_hparams *hp, uint64_t rows);
 /* Not needed for a while: what lies in a file leaves memory; of all layers, or of one. */
-void fl_rows_rest(const fl_rows *r);
-void fl_rows_rest_layer(const fl_rows *r, size_t layer);
+void fl_rows_evict_pages(const fl_rows *r);
+void fl_rows_evict_pages_layer(const fl_rows *r, size_t layer);
 
 typedef struct fl_cartridge {
   fl_rows rows;

@@ -82,24 +82,24 @@ int fl_rows_init(fl_rows *r, const fl_hparams *hp, size_t n_rows, fl_err *err) {
 }
 
 void fl_rows_to_file(fl_rows *r, const char *dir) {
-  float *block = r->in_file ? NULL : fl_scratch_new(dir, r->n_values * sizeof *block);
+  float *block = r->in_file ? NULL : fl_spillable_new(dir, r->n_values * sizeof *block);
   if (block == NULL) return;
   memcpy(block, r->block, r->n_values * sizeof *block);
   fl_free(r->block);
   r->block = block;
   r->in_file = true;
   carve(r);
-  fl_rows_rest(r);
+  fl_rows_evict_pages(r);
 }
 
-void fl_rows_rest(const fl_rows *r) {
-  if (r->in_file) fl_scratch_rest(r->block, r->n_values * sizeof *r->block);
+void fl_rows_evict_pages(const fl_rows *r) {
+  if (r->in_file) fl_spillable_evict_pages(r->block, r->n_values * sizeof *r->block);
 }
 
-void fl_rows_rest_layer(const fl_rows *r, size_t layer) {
+void fl_rows_evict_pages_layer(const fl_rows *r, size_t layer) {
   size_t n;
   if (!r->in_file || r->width[layer] == 0 || !padded(r->n_rows, r->width[layer], &n)) return;
-  fl_scratch_rest(r->k[layer], 2 * n * sizeof *r->block);
+  fl_spillable_evict_pages(r->k[layer], 2 * n * sizeof *r->block);
 }
 
 void fl_rows_release(fl_rows *r) {
@@ -107,7 +107,7 @@ void fl_rows_release(fl_rows *r) {
   fl_free(r->kv_heads);
   fl_free(r->k);
   fl_free(r->v);
-  if (r->in_file) fl_scratch_free(r->block, r->n_values * sizeof *r->block);
+  if (r->in_file) fl_spillable_free(r->block, r->n_values * sizeof *r->block);
   else fl_free(r->block);
   *r = (fl_rows){ 0 };
 }
@@ -126,4 +126,12 @@ double fl_rows_norm(const fl_rows *g) {
 
 void fl_rows_scale(fl_rows *g, float s) {
   for (size_t i = 0; i < g->n_values; i++) g->block[i] *= s;
+}
+
+uint64_t fl_rows_bytes(const fl_hparams *hp, uint64_t rows) {
+  uint64_t n = 0;
+  for (size_t l = 0; l < hp->n_layers; l++)
+    if (hp->layer[l].kv_from == (int32_t)l)
+      n += (uint64_t)hp->layer[l].kv_heads * hp->layer[l].head_dim * 2 * sizeof(float);
+  return n * rows;
 }

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "commands/command.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 #include "kernels/peak.h"
 #include "model/kv.h"
 #include "model/pass.h"

@@ -11,7 +11,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "commands/bench.h"
-#include "fleet/plan.h"
+#include "trainer/sizes.h"
 #include "formats/gguf.h"
 #include "study/conv.h"
 #include "train/step.h"
@@ -57,11 +57,11 @@ static void maker_release(maker *m) {
 
 static int maker_init(maker *m, bench *b, fl_err *err) {
   fl_train_options o;
-  fl_train_plan plan;
+  fl_train_sizes plan;
   fl_train_options_default(&o);
   *m = (maker){ .b = b, .study = fl_train_study(&o) };
   bench_tokens(b, m->ids, CONVS * CHUNK);
-  int rc = fl_train_plan_make(&plan, &o, o.p, CARTS, b->hp, fleet_dir, err);
+  int rc = fl_train_sizes_make(&plan, &o, o.p, CARTS, b->hp, fleet_dir, err);
   if (rc == FL_OK) rc = fl_pass_new(&m->pass, b->engine.model, b->engine.team, &plan.pass, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&m->pool, b->hp, fl_model_kernels(b->engine.model), o.gen_kv, 0, err);
@@ -132,7 +132,7 @@ typedef struct student {
   fl_cartridge cart[CARTS];
   fl_adam adam[CARTS];
   fl_rows grad[CARTS];
-  fl_trainee trainee[CARTS];
+  fl_trainable trainee[CARTS];
   fl_conv conv[CONVS];
   fl_step_conv step[CONVS];
   fl_train_options o;
@@ -200,7 +200,7 @@ static int make_carts(student *s, const fl_pass_options *opt, fl_err *err) {
     rc = fl_cartridge_capture(&s->cart[i], b->hp, seq, 0, s->o.p, s->o.frozen, err);
     if (rc == FL_OK) rc = fl_adam_init(&s->adam[i], b->hp, &s->cart[i], err);
     if (rc == FL_OK) fl_train_to_files(&s->o, fleet_dir, &s->cart[i], &s->adam[i]);
-    s->trainee[i] = (fl_trainee){ &s->cart[i], &s->adam[i], &s->grad[i] };
+    s->trainee[i] = (fl_trainable){ &s->cart[i], &s->adam[i], &s->grad[i] };
   }
   if (seq) fl_seq_free(seq);
   if (pool) fl_kv_pool_free(pool);
@@ -215,8 +215,8 @@ static int student_new(student **out, bench *b, fl_err *err) {
   s->b = b;
   fl_train_options_default(&s->o);
   s->o.checkpoint = b->args->checkpoint;
-  fl_train_plan plan;
-  int rc = fl_train_plan_make(&plan, &s->o, s->o.p, CARTS, b->hp, fleet_dir, err);
+  fl_train_sizes plan;
+  int rc = fl_train_sizes_make(&plan, &s->o, s->o.p, CARTS, b->hp, fleet_dir, err);
   if (rc == FL_OK) rc = make_carts(s, &plan.pass, err);
   for (size_t i = 0; i < CONVS && rc == FL_OK; i++) rc = make_conv(s, i, err);
   if (rc == FL_OK)

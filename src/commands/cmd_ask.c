@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "commands/ask.h"
+#include "commands/doc_choice.h"
 #include "commands/command.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/fs.h"
 #include "commands/bench.h"
-#include "commands/output.h"
+#include "commands/output_guard.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 

@@ -11,9 +11,9 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "commands/ask.h"
+#include "commands/doc_choice.h"
 #include "commands/command.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 

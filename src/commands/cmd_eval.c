@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "commands/command.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 #include "commands/eval.h"
-#include "commands/output.h"
+#include "commands/output_guard.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 

@@ -3,7 +3,7 @@
 #include "commands/export.h"
 
 #include "base/fs.h"
-#include "commands/output.h"
+#include "commands/output_guard.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 

@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "commands/ask.h"
+#include "commands/doc_choice.h"
 #include "commands/command.h"
 #include "commands/docs.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 #include "commands/fleet_dir.h"
 #include "commands/progress.h"
 #include "commands/report.h"

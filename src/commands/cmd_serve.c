@@ -7,13 +7,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/command.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 #include "commands/report.h"
 #include "commands/sampling.h"
 #include "commands/serve_control.h"
 #include "commands/signals.h"
-#include "commands/stop_guard.h"
-#include "edge/server.h"
+#include "commands/watchdog.h"
+#include "http/server.h"
 
 typedef struct serve_args {
   common_args common;

@@ -10,14 +10,14 @@
 #include "base/units.h"
 #include "commands/command.h"
 #include "commands/docs.h"
-#include "commands/engine.h"
-#include "commands/output.h"
+#include "commands/runtime.h"
+#include "commands/output_guard.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 #include "commands/study_files.h"
 #include "commands/study_remote.h"
 #include "commands/train_options.h"
-#include "fleet/plan.h"
+#include "trainer/sizes.h"
 #include "study/part.h"
 
 enum { MAX_BATCH = 32 };

@@ -8,13 +8,14 @@
 #include "base/units.h"
 #include "commands/command.h"
 #include "commands/fleet_dir.h"
-#include "commands/output.h"
+#include "commands/output_guard.h"
 #include "commands/report.h"
 #include "commands/signals.h"
 #include "commands/train.h"
 #include "commands/train_eval.h"
-#include "edge/mpi.h"
-#include "fleet/options.h"
+#include "net/mpi.h"
+#include "fleet/train_options.h"
+#include "trainer/trainer.h"
 
 static const opt_spec input_specs[] = {
   { .name = "resume",

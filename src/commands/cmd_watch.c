@@ -70,20 +70,20 @@ static int run(const opt_parsed *p, fl_err *err) {
   const watch_args *a = p->args;
   if (a->common.json && !a->once && !a->headless)
     return fl_fail(err, FL_EUSAGE, "--json: needs --once or --headless");
-  fl_tui_options o = { .fleets = (const char *const *)p->operand,
-                       .n_fleets = p->n_operands,
-                       .color = (fl_tui_color)a->color,
-                       .ascii = a->ascii,
-                       .no_mouse = a->no_mouse,
-                       .headless = a->headless,
-                       .once = a->once,
-                       .json = a->common.json,
-                       .view = a->view,
-                       .speed = a->speed,
-                       .wait = a->wait,
-                       .leave = a->leave,
-                       .out = stdout };
-  return fl_tui_watch(&o, err);
+  tui_options o = { .fleets = (const char *const *)p->operand,
+                    .n_fleets = p->n_operands,
+                    .color = (tui_color)a->color,
+                    .ascii = a->ascii,
+                    .no_mouse = a->no_mouse,
+                    .headless = a->headless,
+                    .once = a->once,
+                    .json = a->common.json,
+                    .view = a->view,
+                    .speed = a->speed,
+                    .wait = a->wait,
+                    .leave = a->leave,
+                    .out = stdout };
+  return tui_watch(&o, err);
 }
 
 const command cmd_watch = { .name = "watch",

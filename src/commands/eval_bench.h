@@ -4,6 +4,7 @@
 
 #include "commands/eval.h"
 #include "model/pass.h"
+#include "study/study.h"
 
 typedef struct eval_text { /* of a document, read when first needed */
   fl_buf text;

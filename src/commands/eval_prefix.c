@@ -107,7 +107,7 @@ static int add_piece(eval_bench *b, fl_buf *text, const fl_hit *hit, fl_err *err
   const eval_text *t;
   size_t first, end;
   int rc = document(&t, b, hit->doc, err);
-  if (rc == FL_OK) rc = fl_fleet_piece_span(b->f, hit, t->tokens.n_tokens, &first, &end, err);
+  if (rc == FL_OK) rc = fl_fleet_chunk_span(b->f, hit, t->tokens.n_tokens, &first, &end, err);
   if (rc != FL_OK) return rc;
   if (text->len > 0) fl_buf_puts(text, "\n</document>\n\n<document>\n");
   size_t at = first > 0 ? t->tokens.token_end[first - 1] : 0;

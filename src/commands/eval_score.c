@@ -78,7 +78,7 @@ static int one_pass(weigher *w, fl_err *err) {
     w->span[n_spans] = (fl_span){ .seq = w->seq[i],
                                   .tokens = e->tokens.data + w->done[i],
                                   .n_rows = n,
-                                  .n_silent = silent < n ? silent : n };
+                                  .n_no_output = silent < n ? silent : n };
     w->of[n_spans++] = i;
     room -= n;
   }

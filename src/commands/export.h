@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "commands/command.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 
 typedef struct export_args {
   common_args common;

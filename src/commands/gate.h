@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "commands/command.h"
 #include "commands/docs.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 #include "fleet/fleet.h"
 
 typedef enum gate_kv { GATE_KV_BOTH, GATE_KV_F32, GATE_KV_F16 } gate_kv;

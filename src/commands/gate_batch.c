@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "model/generate.h"
 #include "commands/gate.h"
 
 enum { PROMPT_MIN = 5, PROMPT_STEP = 6 };

@@ -14,6 +14,8 @@
 #include "commands/fleet_dir.h"
 #include "commands/gate.h"
 #include "commands/signals.h"
+#include "fleet/hooks.h"
+#include "trainer/trainer.h"
 
 enum { N_DOCS = 3 };
 

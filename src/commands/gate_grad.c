@@ -28,7 +28,7 @@ typedef struct grad_gate {
   fl_cartridge cart[N_PARTS];
   fl_adam adam[N_PARTS];
   fl_rows grad[N_PARTS], dir[N_PARTS], keep[N_PARTS];
-  fl_trainee trainee[N_PARTS];
+  fl_trainable trainee[N_PARTS];
   fl_conv conv;
   size_t parts[N_PARTS];
 } grad_gate;
@@ -54,7 +54,7 @@ static int make_cartridges(grad_gate *s, const int32_t *ids, size_t p, fl_err *e
     if (rc == FL_OK) rc = fl_rows_init(&s->keep[i], hp, p, err);
     if (rc != FL_OK) break;
     memcpy(s->keep[i].block, s->cart[i].rows.block, s->keep[i].n_values * sizeof(float));
-    s->trainee[i] = (fl_trainee){ &s->cart[i], &s->adam[i], &s->grad[i] };
+    s->trainee[i] = (fl_trainable){ &s->cart[i], &s->adam[i], &s->grad[i] };
     s->parts[i] = i;
   }
   if (seq) fl_seq_free(seq);

@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "commands/gate.h"
-#include "commands/output.h"
+#include "commands/output_guard.h"
 #include "kernels/loss.h"
 
 static const size_t ids_max_bytes = (size_t)64 << 20;

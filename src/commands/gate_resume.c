@@ -19,9 +19,11 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "commands/fleet_dir.h"
 #include "commands/gate.h"
 #include "commands/signals.h"
+#include "trainer/trainer.h"
 
 enum { FRESH_STARTS = 6 };
 static const double poll_s = 0.0005;

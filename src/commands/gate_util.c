@@ -60,7 +60,7 @@ int gate_prefill(fl_pass *p, fl_seq *seq, const int32_t *ids, size_t n, size_t k
   if (n > tail) rc = fl_pass_prefill(p, seq, ids, n - tail, NULL, err);
   if (rc != FL_OK) return rc;
   fl_span span = {
-    .seq = seq, .tokens = ids + (n - tail), .n_rows = tail, .n_silent = tail - keep
+    .seq = seq, .tokens = ids + (n - tail), .n_rows = tail, .n_no_output = tail - keep
   };
   rc = fl_pass_forward(p, &span, 1, err);
   if (rc == FL_OK) *first = tail - keep;

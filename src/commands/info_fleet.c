@@ -7,7 +7,7 @@
 #include "cartridge/cartridge_io.h"
 #include "commands/fleet_dir.h"
 #include "commands/info.h"
-#include "fleet/options.h"
+#include "fleet/train_options.h"
 
 /* "ok", "missing", or the reason why a file can't be used. */
 static const char *verdict(int rc, const fl_err *why) {
@@ -36,7 +36,7 @@ static bool check_moments(fl_json *row, const char *path) {
   return rc == FL_OK || rc == FL_ENOENT;
 }
 
-static size_t describe_doc(fl_json *rows, const fl_mdoc *d, const char *dir, bool detail) {
+static size_t describe_doc(fl_json *rows, const fl_doc_entry *d, const char *dir, bool detail) {
   fl_json *row = fl_json_object();
   char *cart = fl_fs_join(dir, d->cart_file), *moments = fl_fs_join(dir, d->opt_file);
   size_t bad = 0;

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/command.h"
-#include "commands/lost_file.h"
-#include "edge/mpi.h"
+#include "commands/sigbus.h"
+#include "net/mpi.h"
 
 enum { LOG_NOTHING = -2 };
 

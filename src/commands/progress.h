@@ -4,6 +4,7 @@
 #define FL_COMMANDS_PROGRESS_H
 
 #include "fleet/fleet.h"
+#include "fleet/hooks.h"
 
 /* Shaped as fl_train_hooks.progress; ctx unused. */
 void progress_line(void *ctx, const fl_progress *p);

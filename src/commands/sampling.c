@@ -1,7 +1,7 @@
 /* sampling.c - see sampling.h. */
 #include "commands/sampling.h"
 
-#include "fleet/options.h"
+#include "fleet/train_options.h"
 
 const opt_spec sampling_specs[] = { { .name = "max-tokens",
                                       .letter = 'n',

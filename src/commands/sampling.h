@@ -2,6 +2,7 @@
 #ifndef FL_COMMANDS_SAMPLING_H
 #define FL_COMMANDS_SAMPLING_H
 
+#include "answer/answer.h"
 #include "commands/options.h"
 #include "fleet/fleet.h"
 

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/signals.h"
-#include "edge/inbox.h"
-#include "fleet/control.h"
+#include "http/job_events.h"
+#include "fleet/control_socket.h"
 
 struct serve_control {
   fl_control *socket;
@@ -51,7 +51,7 @@ static void do_retrieve(serve_control *s, fl_control_client *c, const char *quer
 
 typedef struct answer {
   fl_buf text;
-  fl_news_doc *docs;
+  fl_job_event_doc *docs;
   size_t n_docs, rows;
 } answer;
 
@@ -63,7 +63,7 @@ static void send_piece(fl_control_client *c, const fl_buf *text) {
   fl_control_send_buf(c, &b);
 }
 
-static void send_end(fl_control_client *c, const answer *a, const fl_news *n) {
+static void send_end(fl_control_client *c, const answer *a, const fl_job_event *n) {
   fl_buf b = { 0 };
   const double seconds = n->seconds - n->ttft_s;
   if (n->finish == FL_FINISH_ERROR || n->finish == FL_FINISH_CANCELLED) {
@@ -82,7 +82,7 @@ static void send_end(fl_control_client *c, const answer *a, const fl_news *n) {
 }
 
 /* Takes one piece of news; true after the last. */
-static bool digest(fl_control_client *c, answer *a, fl_news *n) {
+static bool digest(fl_control_client *c, answer *a, fl_job_event *n) {
   if (n->started) {
     a->docs = n->docs;
     a->n_docs = n->n_docs;
@@ -99,22 +99,22 @@ static bool digest(fl_control_client *c, answer *a, fl_news *n) {
 }
 
 static void answer_release(answer *a) {
-  fl_news n = { .docs = a->docs, .n_docs = a->n_docs };
-  fl_news_release(&n);
+  fl_job_event n = { .docs = a->docs, .n_docs = a->n_docs };
+  fl_job_event_release(&n);
   fl_buf_release(&a->text);
 }
 
 /* Other clients of the socket wait meanwhile. */
-static void follow(fl_inbox *box, fl_control_client *c, fl_job *job) {
+static void follow(fl_job_events *box, fl_control_client *c, fl_job *job) {
   answer a = { 0 };
   bool ended = false;
   while (!ended) {
-    fl_news n = { 0 };
+    fl_job_event n = { 0 };
     if (!fl_control_alive(c) || signals_stop()) fl_job_cancel(job);
-    if (fl_inbox_wait(box, -1, -1, 0.5) != FL_WAIT_NEWS) continue;
-    (void)fl_inbox_take(box, &n);
+    if (fl_job_events_wait(box, -1, -1, 0.5) != FL_WAIT_EVENTS) continue;
+    (void)fl_job_events_take(box, &n);
     ended = digest(c, &a, &n);
-    fl_news_release(&n);
+    fl_job_event_release(&n);
   }
   answer_release(&a);
 }
@@ -126,22 +126,22 @@ static void do_ask(serve_control *s, fl_control_client *c, const char *query, bo
                              .sampling = s->o.sampling,
                              .max_new = s->o.max_new,
                              .rag = bare ? FL_RAG_NONE : FL_RAG_AUTO };
-  fl_inbox *box = NULL;
+  fl_job_events *box = NULL;
   fl_job *job = NULL;
   fl_err err = { 0 };
-  if (fl_inbox_new(&box, 1 << 20, false, &err) != FL_OK) {
+  if (fl_job_events_new(&box, 1 << 20, false, &err) != FL_OK) {
     fl_control_fail(c, err.text);
     return;
   }
-  const fl_job_sink sink = fl_inbox_sink(box);
+  const fl_job_sink sink = fl_job_events_sink(box);
   if (fl_engine_submit(s->engine, &r, &sink, &job, &err) == FL_OK) {
     follow(box, c, job);
     fl_job_release(job);
   } else {
-    fl_inbox_unref(box); /* the engine's share */
+    fl_job_events_unref(box); /* the engine's share */
     fl_control_fail(c, err.text);
   }
-  fl_inbox_unref(box);
+  fl_job_events_unref(box);
 }
 
 /* --- the socket --- */

@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "fleet/conv_json.h"
+#include "study/conv_json.h"
 
 /* Any model's: the ids are not checked against a vocabulary here. */
 static const fl_conv_limits any = { .n_vocab = INT32_MAX,

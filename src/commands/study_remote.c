@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "commands/signals.h"
-#include "edge/fetch.h"
+#include "net/fetch.h"
 
 static const char *const teacher_names[] = { "remote", "local", NULL };
 static const size_t reply_max_bytes = (size_t)64 << 20, key_max_bytes = 4096;

@@ -5,10 +5,10 @@
 
 #include "commands/command.h"
 #include "commands/docs.h"
-#include "commands/engine.h"
+#include "commands/runtime.h"
 #include "commands/progress.h"
 #include "commands/train_options.h"
-#include "fleet/options.h"
+#include "fleet/train_options.h"
 
 typedef struct train_args {
   common_args common;

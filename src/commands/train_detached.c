@@ -86,8 +86,8 @@ static int result_of(int status, const char *log_path, fl_err *err) {
 }
 
 static int watch(const char *dir, bool leave, fl_err *err) {
-  fl_tui_options o = { .fleets = &dir, .n_fleets = 1, .wait = true, .leave = leave };
-  return fl_tui_watch(&o, err);
+  tui_options o = { .fleets = &dir, .n_fleets = 1, .wait = true, .leave = leave };
+  return tui_watch(&o, err);
 }
 
 /* The trainer has ended. Its log and its words were kept for the dashboard and for this process. */

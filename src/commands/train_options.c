@@ -1,8 +1,8 @@
-/* train_options.c - every training flag; limits: fleet/options.h; defaults:
+/* train_options.c - every training flag; limits: fleet/train_options.h; defaults:
  * fl_train_options_default(). */
 #include "commands/train_options.h"
 
-#include "fleet/options.h"
+#include "fleet/train_options.h"
 
 #define COUNT(flag, field, limits, help_)                                                          \
   {                                                                                                \

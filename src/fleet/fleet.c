@@ -1,17 +1,14 @@
 /* fleet.c - a fleet as an object: listings, workspaces, texts, cartridges on disk, commits. Opening
- * and reconciling: open.c; training: train_loop.c. */
+ * and reconciling: open.c; training: loop.c. */
 #include "fleet/fleet.h"
 
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "fleet/control.h"
-#include "fleet/given.h"
-#include "fleet/retrieval.h"
+#include "fleet/hooks.h"
 #include "fleet/state.h"
-#include "fleet/texts.h"
-#include "fleet/trainer.h"
+#include "fleet/text_cache.h"
 
 void fl_fleet_leave_nothing(const char *dir, fl_lock *lock, const char *made) {
   static const char *const name[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE, FL_LOCK_FILE,
@@ -32,16 +29,14 @@ void fl_fleet_leave_nothing(const char *dir, fl_lock *lock, const char *made) {
 
 void fl_fleet_close(fl_fleet *f) {
   if (f == NULL) return;
-  fl_cache_release(f);
-  fl_index_free(f->index);
-  fl_given_close(f->given);
+  for (size_t i = 0; i < FL_N_ATTACHED; i++) fl_fleet_attach(f, (fl_attached)i, NULL, NULL);
   fl_pass_free(f->pass);
   fl_kv_pool_free(f->pool[FL_KV_F32]);
   fl_kv_pool_free(f->pool[FL_KV_F16]);
   fl_manifest_release(&f->m);
   for (size_t i = 0; i < f->n_old; i++) fl_manifest_release(&f->old[i]);
   fl_free(f->old);
-  fl_texts_free(f->texts);
+  fl_text_cache_free(f->texts);
   fl_free(f->source_of);
   fl_events_close(f->log);
   fl_buf_release(&f->run);
@@ -52,12 +47,18 @@ void fl_fleet_close(fl_fleet *f) {
   fl_free(f);
 }
 
+void fl_fleet_attach(fl_fleet *f, fl_attached what, void *p, void (*free)(void *p)) {
+  fl_attachment *a = &f->with[what];
+  if (a->p != NULL) a->free(a->p);
+  *a = (fl_attachment){ .p = p, .free = free };
+}
+
 /* --- listings --- */
 
 size_t fl_fleet_n_docs(const fl_fleet *f) { return f->m.n; }
 
 void fl_fleet_doc(const fl_fleet *f, size_t i, fl_doc_info *out) {
-  const fl_mdoc *d = &f->m.doc[i];
+  const fl_doc_entry *d = &f->m.doc[i];
   *out = (fl_doc_info){ .id = d->id,
                         .name = d->name,
                         .hash = d->hash != NULL ? d->hash : "",
@@ -103,16 +104,6 @@ const char *fl_fleet_dir(const fl_fleet *f) { return f->dir; }
 fl_events *fl_fleet_events(fl_fleet *f) { return f->log; }
 fl_model *fl_fleet_model(const fl_fleet *f) { return f->model; }
 
-int fl_fleet_use_study(fl_fleet *f, const char *path, fl_err *err) {
-  fl_given *g = NULL;
-  if (f->read_only) return fl_fail(err, FL_EUSAGE, "%s: opened for reading only", f->dir);
-  int rc = fl_given_open(&g, path, &f->m, err);
-  if (rc != FL_OK) return rc;
-  fl_given_close(f->given);
-  f->given = g;
-  return FL_OK;
-}
-
 /* --- workspaces --- */
 
 int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err) {
@@ -125,8 +116,8 @@ int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err) {
   return rc;
 }
 
-void fl_fleet_rest(fl_fleet *f) {
-  if (f->pass != NULL) fl_pass_rest(f->pass);
+void fl_fleet_evict_pages(fl_fleet *f) {
+  if (f->pass != NULL) fl_pass_evict_pages(f->pass);
   for (size_t i = 0; i < 2; i++)
     if (f->pool[i] != NULL) fl_kv_pool_trim(f->pool[i]);
 }
@@ -134,11 +125,11 @@ void fl_fleet_rest(fl_fleet *f) {
 /* --- texts --- */
 
 int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {
-  if (f->m.n_members == 0) return fl_texts_read(f->texts, f->source_of[i], out, err);
+  if (f->m.n_members == 0) return fl_text_cache_read(f->texts, f->source_of[i], out, err);
   int rc = FL_OK;
   for (size_t k = 0; rc == FL_OK && k < f->m.n_members; k++) {
     if (k > 0) fl_buf_puts(out, FL_MEMBERS_BETWEEN);
-    rc = fl_texts_read(f->texts, f->source_of[k], out, err);
+    rc = fl_text_cache_read(f->texts, f->source_of[k], out, err);
   }
   return rc;
 }
@@ -186,9 +177,15 @@ int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sourc
   return rc;
 }
 
+int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {
+  if (i >= f->m.n) return fl_fail(err, FL_ENOENT, "%s: no document %zu", f->dir, i);
+  return fl_fleet_text_again(f, i, NULL, out, err);
+}
+
 /* --- cartridges on disk --- */
 
-void fl_fleet_provenance(const fl_fleet *f, const fl_mdoc *d, uint64_t gen, fl_provenance *out) {
+void fl_fleet_provenance(const fl_fleet *f, const fl_doc_entry *d, uint64_t gen,
+                         fl_provenance *out) {
   *out = (fl_provenance){ .model_name = f->m.model_name,
                           .model_hash = f->m.model_hash,
                           .tokenizer_hash = f->m.tokenizer_hash,
@@ -200,7 +197,7 @@ void fl_fleet_provenance(const fl_fleet *f, const fl_mdoc *d, uint64_t gen, fl_p
                           .seed = f->opts.seed };
 }
 
-static int check_file(const fl_mdoc *d, const char *model_hash, const fl_provenance *prov,
+static int check_file(const fl_doc_entry *d, const char *model_hash, const fl_provenance *prov,
                       const fl_cartridge *c, const char *path, fl_err *err) {
   if (prov->model_hash != NULL && model_hash != NULL && strcmp(prov->model_hash, model_hash) != 0)
     return fl_fail(err, FL_EINPUT, "%s: made for another model; restore it or train with --redo %s",
@@ -221,8 +218,8 @@ static int check_file(const fl_mdoc *d, const char *model_hash, const fl_provena
   return FL_OK;
 }
 
-int fl_mdoc_read_cartridge(const fl_mdoc *d, const char *dir, const char *model_hash,
-                           const fl_hparams *hp, fl_cartridge *out, fl_err *err) {
+int fl_doc_entry_read_cartridge(const fl_doc_entry *d, const char *dir, const char *model_hash,
+                                const fl_hparams *hp, fl_cartridge *out, fl_err *err) {
   fl_cartridge c = { 0 };
   fl_provenance prov = { 0 };
   if (!d->born)
@@ -246,8 +243,8 @@ int fl_mdoc_read_cartridge(const fl_mdoc *d, const char *dir, const char *model_
 }
 
 int fl_fleet_read_cartridge(const fl_fleet *f, size_t i, fl_cartridge *out, fl_err *err) {
-  return fl_mdoc_read_cartridge(&f->m.doc[i], f->dir, f->m.model_hash, fl_model_hparams(f->model),
-                                out, err);
+  return fl_doc_entry_read_cartridge(&f->m.doc[i], f->dir, f->m.model_hash,
+                                     fl_model_hparams(f->model), out, err);
 }
 
 /* --- following a trainer --- */
@@ -315,10 +312,7 @@ int fl_fleet_take(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err) {
   else rc = keep_old(f, now, err);
   fl_manifest_release(now);
   if (rc != FL_OK) return rc;
-  if (index || differs) {
-    fl_index_free(f->index);
-    f->index = NULL;
-  }
+  if (index || differs) fl_fleet_attach(f, FL_WITH_INDEX, NULL, NULL);
   *changed = differs || index;
   return FL_OK;
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "fleet/options.h"
+#include "fleet/train_options.h"
 
-static void doc_release(fl_mdoc *d) {
+static void doc_release(fl_doc_entry *d) {
   fl_free(d->name);
   fl_free(d->hash);
   fl_free(d->cart_file);
@@ -53,7 +53,7 @@ char *fl_index_file_name(uint64_t gen) {
   return fl_asprintf("index.g%06llu.safetensors", (unsigned long long)gen);
 }
 
-int fl_mdoc_name_files(fl_mdoc *d, uint64_t gen) {
+int fl_doc_entry_name_files(fl_doc_entry *d, uint64_t gen) {
   char *cart =
       fl_asprintf("doc-%03lu.g%06llu.safetensors", (unsigned long)d->id, (unsigned long long)gen);
   char *opt = fl_asprintf("doc-%03lu.g%06llu.fza", (unsigned long)d->id, (unsigned long long)gen);
@@ -92,12 +92,12 @@ int fl_manifest_add(fl_manifest *m, const char *name, const char *hash, uint64_t
                     fl_err *err) {
   if (m->n >= FL_MANIFEST_MAX_DOCS || m->next_id >= UINT32_MAX - 1)
     return fl_fail(err, FL_EUSAGE, "--docs: more documents than a fleet can hold; split them");
-  fl_mdoc *p = fl_reallocarray(m->doc, m->n + 1, sizeof *p);
+  fl_doc_entry *p = fl_reallocarray(m->doc, m->n + 1, sizeof *p);
   if (p == NULL) goto oom;
   m->doc = p;
-  fl_mdoc d = { .id = m->next_id, .tokens = tokens };
+  fl_doc_entry d = { .id = m->next_id, .tokens = tokens };
   if (!fl_set_string(&d.name, name) || !fl_set_string(&d.hash, hash) ||
-      fl_mdoc_name_files(&d, fl_manifest_generation(m)) != FL_OK) {
+      fl_doc_entry_name_files(&d, fl_manifest_generation(m)) != FL_OK) {
     doc_release(&d);
     goto oom;
   }
@@ -153,7 +153,7 @@ static bool add_copies(fl_json *to, const fl_json *extra) {
   return true;
 }
 
-static bool set_doc_ours(const fl_mdoc *d, fl_json *ours) {
+static bool set_doc_ours(const fl_doc_entry *d, fl_json *ours) {
   return fl_json_set_u64(ours, "id", d->id) &&
          fl_json_set_str(ours, "hash", text_or_empty(d->hash)) &&
          fl_json_set_u64(ours, "rows", d->rows) && fl_json_set_u64(ours, "targeted", d->targeted) &&
@@ -165,7 +165,7 @@ static bool set_doc_ours(const fl_mdoc *d, fl_json *ours) {
          set_new(ours, "coverage", coverage_json(&d->coverage)) && add_copies(ours, d->extra_ours);
 }
 
-static fl_json *doc_json(const fl_mdoc *d) {
+static fl_json *doc_json(const fl_doc_entry *d) {
   fl_json *o = fl_json_object(), *ours = fl_json_object();
   bool ok = o != NULL && ours != NULL && fl_json_set_str(o, "name", d->name) &&
             fl_json_set_str(o, "cart_file", d->cart_file) &&

@@ -26,7 +26,7 @@
 #define FL_MANIFEST_FILE "fleet.json"
 #define FL_MANIFEST_MAX_DOCS ((size_t)1 << 20)
 
-typedef struct fl_mdoc {
+typedef struct fl_doc_entry {
   uint32_t id;             /* stable, never used again after a removal */
   char *name, *hash;       /* hash NULL: not known (a fleet by another program) */
   char *cart_file;         /* plain file names in the fleet's folder */
@@ -39,7 +39,7 @@ typedef struct fl_mdoc {
   bool born, resident, marked;
   fl_coverage coverage;
   fl_json *extra, *extra_ours; /* members that we do not know, beside ours and in ours; or NULL */
-} fl_mdoc;
+} fl_doc_entry;
 
 typedef struct fl_member { /* of a merged document */
   char *name, *hash;
@@ -56,7 +56,7 @@ typedef struct fl_manifest {
   fl_train_options opts; /* the flags of the last run; `rounds` is not kept */
   fl_member *member;     /* documents merged into the only one; n_members 0: not merged */
   size_t n_members;
-  fl_mdoc *doc;
+  fl_doc_entry *doc;
   size_t n;
   fl_json *root; /* as read or last printed, without the documents */
   fl_buf saved;  /* names of the files that the manifest on disk names, a NUL each */
@@ -85,7 +85,7 @@ void fl_manifest_remove(fl_manifest *m, size_t i);
 bool fl_manifest_find(const fl_manifest *m, const char *name, size_t *out);
 
 /* Names files after the generation `gen`. */
-int fl_mdoc_name_files(fl_mdoc *d, uint64_t gen);
+int fl_doc_entry_name_files(fl_doc_entry *d, uint64_t gen);
 char *fl_study_file_name(uint32_t id, uint64_t gen);
 char *fl_index_file_name(uint64_t gen);
 /* True for names that the three functions above make. */

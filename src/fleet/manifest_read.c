@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "fleet/manifest.h"
-#include "fleet/options.h"
+#include "fleet/train_options.h"
 
 enum { MAX_MANIFEST_BYTES = 1 << 30 };
 
@@ -64,7 +64,7 @@ static int maybe_str(const reader *r, const fl_json *obj, const char *key, bool 
   return need_str(r, obj, key, plain, out);
 }
 
-static int read_doc_ours(const reader *r, const fl_json *o, fl_mdoc *d) {
+static int read_doc_ours(const reader *r, const fl_json *o, fl_doc_entry *d) {
   const uint64_t exact = (uint64_t)1 << 53;
   uint64_t id = 0;
   int rc = need_u64(r, o, "id", UINT32_MAX - 1, &id);
@@ -100,7 +100,7 @@ static int take_extra(const reader *r, const fl_json *o, const char *const *know
 }
 
 static int read_doc(const reader *r, const fl_json *o, uint32_t position, bool foreign,
-                    fl_mdoc *d) {
+                    fl_doc_entry *d) {
   const uint64_t exact = (uint64_t)1 << 53;
   if (!fl_json_is_obj(o)) return bad(r, "an entry of \"docs\" is no object");
   int rc = need_str(r, o, "name", false, &d->name);

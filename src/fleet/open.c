@@ -6,10 +6,10 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "fleet/options.h"
+#include "fleet/train_options.h"
 #include "fleet/reconcile.h"
 #include "fleet/state.h"
-#include "fleet/texts.h"
+#include "fleet/text_cache.h"
 
 static int oom(const char *dir, fl_err *err) {
   return fl_fail(err, FL_ENOMEM, "%s: not enough memory to open the fleet", dir);
@@ -152,7 +152,7 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
                    "%s: another process has just made or removed a fleet here; try "
                    "again",
                    f->dir);
-  rc = fl_texts_new(&f->texts, f->dir, f->sources, err);
+  rc = fl_text_cache_new(&f->texts, f->dir, f->sources, err);
   if (rc == FL_OK) rc = there ? open_existing(f, o, how, err) : open_new(f, o, how, err);
   f->sources = NULL;
   return rc == FL_OK && fl_dist_leads(f->dist) ? open_log(f, how, err) : rc;

@@ -38,9 +38,10 @@ static int count_tokens(const fl_fleet *f, const char *name, const char *text, s
 }
 
 /* Back to before birth, with the text that is there now. */
-static int start_over(fl_fleet *f, fl_mdoc *d, const char *hash, uint64_t tokens, fl_err *err) {
+static int start_over(fl_fleet *f, fl_doc_entry *d, const char *hash, uint64_t tokens,
+                      fl_err *err) {
   if (!fl_set_string(&d->hash, hash) || !fl_set_string(&d->study_file, NULL) ||
-      fl_mdoc_name_files(d, fl_manifest_generation(&f->m)) != FL_OK)
+      fl_doc_entry_name_files(d, fl_manifest_generation(&f->m)) != FL_OK)
     return oom(f, err);
   fl_coverage_release(&d->coverage);
   d->tokens = tokens;
@@ -139,7 +140,7 @@ static const char *member_difference(const fl_manifest *m, const fl_source_doc *
 }
 
 static int reconcile_merged(fl_fleet *f, const fl_open_options *how, fl_err *err) {
-  fl_mdoc *d = &f->m.doc[0];
+  fl_doc_entry *d = &f->m.doc[0];
   const fl_source_doc **v = NULL;
   char hash[FL_HASH_TEXT];
   uint64_t tokens = 0;
@@ -222,7 +223,7 @@ static int match(fl_fleet *f, const fl_open_options *how, bool *edited, fl_err *
                      how->redo[k], f->dir);
   }
   for (size_t i = 0; i < f->m.n; i++) {
-    fl_mdoc *d = &f->m.doc[i];
+    fl_doc_entry *d = &f->m.doc[i];
     const fl_source_doc *s = &f->sources->doc[f->source_of[i]];
     uint64_t tokens = 0;
     if (d->hash == NULL && !fl_set_string(&d->hash, s->hash)) return oom(f, err);
@@ -283,7 +284,7 @@ static int join(fl_fleet *f, const fl_open_options *how, const bool *fresh, bool
 
 static int check_files(const fl_fleet *f, fl_err *err) {
   for (size_t i = 0; i < f->m.n; i++) {
-    const fl_mdoc *d = &f->m.doc[i];
+    const fl_doc_entry *d = &f->m.doc[i];
     if (!d->born) continue;
     char *path = fl_fs_join(f->dir, d->cart_file);
     if (path == NULL) return oom(f, err);

@@ -51,7 +51,7 @@ FL_VEC vf b_load(const void *b, bool f16, size_t i) {
 }
 
 /* Asks for the next block's memory at the pace at which this one is used: 32 values a step. Into
- * the second-level cache, as for weights (gemv_isa.c). */
+ * the second-level cache, as for weights (gemm_small_isa.c). */
 FL_VEC void tile_ahead(const char *ahead, size_t step, bool f16) {
   __builtin_prefetch(ahead + step * (f16 ? 64 : 128), 0, 2);
   if (!f16) __builtin_prefetch(ahead + step * 128 + 64, 0, 2);

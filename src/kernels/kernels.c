@@ -19,8 +19,8 @@
 
 #define LEVEL(level)                                                                               \
   {                                                                                                \
-    .isa = #level, .gemv = &fl_gemv_ops_##level, .pointwise = &fl_pointwise_ops_##level,           \
-    .borrow = &fl_borrow_ops_##level, .attention = &fl_attention_ops_##level,                      \
+    .isa = #level, .gemv = &fl_gemm_small_ops_##level, .pointwise = &fl_pointwise_ops_##level,     \
+    .borrow = &fl_mapped_ops_##level, .attention = &fl_attention_ops_##level,                      \
     .attention_bwd = &fl_attention_bwd_ops_##level, .loss = &fl_loss_ops_##level                   \
   }
 

@@ -4,8 +4,8 @@ kernels_isa_sources = \
 	src/kernels/simd.h src/kernels/table.h src/kernels/vmath.h \
 	src/kernels/attention_isa.c src/kernels/attention_isa.h src/kernels/attention_tile.h \
 	src/kernels/attention_bwd_isa.c src/kernels/attention_bwd_isa.h \
-	src/kernels/borrow_isa.c src/kernels/borrow_isa.h \
-	src/kernels/gemv_isa.c src/kernels/gemv_isa.h \
+	src/kernels/mapped_isa.c src/kernels/mapped_isa.h \
+	src/kernels/gemm_small_isa.c src/kernels/gemm_small_isa.h \
 	src/kernels/loss_isa.c src/kernels/loss_isa.h \
 	src/kernels/pointwise_isa.c src/kernels/pointwise_isa.h
 kernels_cflags = $(AM_CFLAGS) -ffp-contract=off
@@ -16,12 +16,12 @@ src_libflkernels_a_CFLAGS = $(kernels_cflags) $(BLIS_CFLAGS)
 src_libflkernels_a_SOURCES = \
 	src/kernels/attention.c src/kernels/attention.h src/kernels/attention_ref.c \
 	src/kernels/blis.c src/kernels/blis.h \
-	src/kernels/borrow.c \
+	src/kernels/mapped.c \
 	src/kernels/kernels.c src/kernels/kernels.h src/kernels/table.h \
 	src/kernels/loss.c src/kernels/loss.h \
 	src/kernels/matmul.c src/kernels/matmul.h \
 	src/kernels/matmul_dx.c src/kernels/matmul_ref.c \
-	src/kernels/nest.c src/kernels/nest.h \
+	src/kernels/gemm_macro.c src/kernels/gemm_macro.h \
 	src/kernels/peak.c src/kernels/peak.h \
 	src/kernels/panel.c src/kernels/panel.h src/kernels/panel_read.h src/kernels/panel_quant.c \
 	src/kernels/pointwise.c src/kernels/pointwise.h \

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "kernels/gemv_isa.h"
-#include "kernels/nest.h"
+#include "kernels/gemm_small_isa.h"
+#include "kernels/gemm_macro.h"
 
 /* A panel of f32 is what the micro-kernel reads. */
-static const float *fill_panel(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
-                               size_t len) {
+static const float *fill_panel(const fl_gemm_macro *nest, float *out, float *tmp, size_t unit,
+                               size_t k0, size_t len) {
   (void)tmp;
   const fl_panels *w = nest->w;
   const size_t ld = w->kern->ukr.packnr;
@@ -19,19 +19,20 @@ static const float *fill_panel(const fl_nest *nest, float *out, float *tmp, size
   return out;
 }
 
-static void ahead_panel(const fl_nest *nest, size_t unit, size_t k0, size_t share, size_t shares) {
+static void ahead_panel(const fl_gemm_macro *nest, size_t unit, size_t k0, size_t share,
+                        size_t shares) {
   const fl_panels *w = nest->w;
   if (k0 < w->n_in && nest->first + unit < w->n_panels)
-    fl_panel_ahead(w, nest->first + unit, k0, FL_KC, share, shares);
+    fl_panel_prefetch(w, nest->first + unit, k0, FL_KC, share, shares);
 }
 
-static fl_nest forward_nest(const fl_panels *w) {
-  return (fl_nest){ .w = w,
-                    .k_total = w->n_in,
-                    .fill = fill_panel,
-                    .ahead = ahead_panel,
-                    .unit_tiles = 1,
-                    .along_k = true };
+static fl_gemm_macro forward_nest(const fl_panels *w) {
+  return (fl_gemm_macro){ .w = w,
+                          .k_total = w->n_in,
+                          .fill = fill_panel,
+                          .ahead = ahead_panel,
+                          .unit_tiles = 1,
+                          .along_k = true };
 }
 
 enum {
@@ -40,30 +41,30 @@ enum {
 };
 
 typedef struct few_job {
-  fl_few f;
+  fl_gemm_small f;
   size_t p0, p1;
-  float *buf; /* FL_FEW_BUF per rank */
+  float *buf; /* FL_SMALL_BUF per rank */
   atomic_size_t next;
 } few_job;
 
 static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
   few_job *job = ctx;
-  const struct fl_gemv_ops *ops = job->f.w->kern->gemv;
+  const struct fl_gemm_small_ops *ops = job->f.w->kern->gemv;
   const size_t grain = ops->few_grain(job->f.m);
   size_t first, end;
-  while (fl_take(&job->next, job->p1 - job->p0, grain, FEW_MOST, n_ranks, &first, &end))
-    ops->few(&job->f, job->p0 + first, job->p0 + end, job->buf + rank * (size_t)FL_FEW_BUF);
+  while (fl_claim_chunk(&job->next, job->p1 - job->p0, grain, FEW_MOST, n_ranks, &first, &end))
+    ops->few(&job->f, job->p0 + first, job->p0 + end, job->buf + rank * (size_t)FL_SMALL_BUF);
 }
 
 /* The rows of one call of many: evenly cut, in whole passes of AVX-512's kernel. So few that their
  * part of x stays in the second-level cache while all panels go by. */
 static size_t few_rows(size_t m) {
   enum { PASS = 8 };
-  const size_t calls = (m + FL_FEW_ROWS - 1) / FL_FEW_ROWS, rows = (m + calls - 1) / calls;
+  const size_t calls = (m + FL_SMALL_ROWS - 1) / FL_SMALL_ROWS, rows = (m + calls - 1) / calls;
   return (rows + PASS - 1) / PASS * PASS;
 }
 
-static void few_run(const fl_few *all, fl_team *team, void *scratch) {
+static void few_run(const fl_gemm_small *all, fl_team *team, void *scratch) {
   const size_t rows = few_rows(all->m), nr = all->w->nr;
   for (size_t r = 0; r < all->m; r += rows) {
     few_job job = {
@@ -79,16 +80,16 @@ static void few_run(const fl_few *all, fl_team *team, void *scratch) {
 void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, const float *x,
                     size_t ldx, size_t m, size_t out0, size_t n, void *scratch) {
   if (m == 0 || n == 0) return;
-  fl_nest_count(w, team, m, n);
+  fl_gemm_macro_count(w, team, m, n);
   team = fl_team_for(team, m, n, w->n_in);
-  if (w->kern->few_for_all || (m <= FEW_LIMIT && w->kern->few_rows_exact)) {
-    const fl_few few = {
+  if (w->kern->prefer_small || (m <= FEW_LIMIT && w->kern->few_rows_exact)) {
+    const fl_gemm_small few = {
       .w = w, .x = x, .ldx = ldx, .m = m, .y = y, .ldy = ldy, .out0 = out0, .n = n
     };
     few_run(&few, team, scratch);
     return;
   }
-  fl_nest nest = forward_nest(w);
+  fl_gemm_macro nest = forward_nest(w);
   nest.a = x;
   nest.lda = ldx;
   nest.m = m;
@@ -96,7 +97,7 @@ void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, con
   nest.ldc = ldy;
   nest.n = n;
   nest.first = out0 / w->nr;
-  fl_nest_run(&nest, team, scratch);
+  fl_gemm_macro_run(&nest, team, scratch);
 }
 
 void fl_matmul(const fl_panels *w, fl_team *team, float *y, size_t ldy, const float *x, size_t ldx,
@@ -106,10 +107,10 @@ void fl_matmul(const fl_panels *w, fl_team *team, float *y, size_t ldy, const fl
 
 size_t fl_matmul_scratch(const fl_panels *w, const fl_team *team, size_t m) {
   unsigned n_threads = fl_team_size(team);
-  fl_nest forward = forward_nest(w), backward = fl_matmul_dx_nest(w);
-  size_t f = w->kern->few_for_all ? 0 : fl_nest_scratch(&forward, n_threads, m);
-  size_t b = fl_nest_scratch(&backward, n_threads, m);
-  size_t few = n_threads * (size_t)FL_FEW_BUF * sizeof(float);
+  fl_gemm_macro forward = forward_nest(w), backward = fl_matmul_dx_macro(w);
+  size_t f = w->kern->prefer_small ? 0 : fl_gemm_macro_scratch(&forward, n_threads, m);
+  size_t b = fl_gemm_macro_scratch(&backward, n_threads, m);
+  size_t few = n_threads * (size_t)FL_SMALL_BUF * sizeof(float);
   if (f < b) f = b;
   return f > few ? f : few;
 }
@@ -128,18 +129,18 @@ static float probe_value(uint32_t *state) {
 static bool probe_rows(const fl_panels *w, const float *x, size_t m) {
   float few[PROBE_ROWS * PROBE_LANES], many[PROBE_ROWS * PROBE_LANES];
   const size_t nr = w->nr;
-  fl_few f = { .w = w, .x = x, .ldx = PROBE_K, .m = m, .y = few, .ldy = nr, .n = nr };
+  fl_gemm_small f = { .w = w, .x = x, .ldx = PROBE_K, .m = m, .y = few, .ldy = nr, .n = nr };
   w->kern->gemv->few(&f, 0, 1, NULL);
-  fl_nest nest = forward_nest(w);
+  fl_gemm_macro nest = forward_nest(w);
   nest.a = x;
   nest.lda = PROBE_K;
   nest.m = m;
   nest.c = many;
   nest.ldc = nr;
   nest.n = nr;
-  void *scratch = fl_aligned_calloc(1, fl_nest_scratch(&nest, 1, m));
+  void *scratch = fl_aligned_calloc(1, fl_gemm_macro_scratch(&nest, 1, m));
   if (!scratch) return false;
-  fl_nest_run(&nest, NULL, scratch);
+  fl_gemm_macro_run(&nest, NULL, scratch);
   fl_free(scratch);
   return memcmp(few, many, m * nr * sizeof *few) == 0;
 }
@@ -156,7 +157,7 @@ static bool probe(const fl_kernels *kern) {
   bool same = true;
   for (size_t k = PROBE_K; k > FL_KC - 9 && same; k -= 9) {
     fl_panels w = { .kern = kern,
-                    .form = fl_panel_form_of(FL_F32),
+                    .form = fl_panel_format_of(FL_F32),
                     .n_out = nr,
                     .n_in = k,
                     .nr = nr,
@@ -170,10 +171,10 @@ static bool probe(const fl_kernels *kern) {
 }
 
 void fl_matmul_choose(struct fl_kernels *kern) {
-  kern->few_for_all = false; /* or the probe would compare that route with itself */
+  kern->prefer_small = false; /* or the probe would compare that route with itself */
   kern->few_rows_exact = probe(kern);
-  kern->few_for_all = kern->few_rows_exact && kern->ukr.packnr == kern->ukr.nr &&
-                      kern->gemv->few_is_faster(kern->ukr.nr);
+  kern->prefer_small = kern->few_rows_exact && kern->ukr.packnr == kern->ukr.nr &&
+                       kern->gemv->few_is_faster(kern->ukr.nr);
 }
 
 bool fl_matmul_probe(const fl_kernels *kern) { return kern->few_rows_exact; }

@@ -31,9 +31,8 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
 /* The same without a packed copy: the rows are used where they lie, in the file's layout, and must
  * outlive *out. One or two parts. Every product has the bits of the packed matrix; it is slower by
  * the gathering of rows, and holds no memory of its own. */
-int fl_panels_borrow(fl_panels **out, const fl_kernels *kern, fl_dtype type,
-                     const void *const *data, const size_t *n_out, size_t n_parts, size_t n_in,
-                     fl_err *err);
+int fl_panels_map(fl_panels **out, const fl_kernels *kern, fl_dtype type, const void *const *data,
+                  const size_t *n_out, size_t n_parts, size_t n_in, fl_err *err);
 void fl_panels_free(fl_panels *w);
 size_t fl_panels_n_out(const fl_panels *w);
 size_t fl_panels_n_in(const fl_panels *w);

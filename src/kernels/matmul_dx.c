@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "kernels/gemv_isa.h"
+#include "kernels/gemm_small_isa.h"
 #include "kernels/matmul.h"
-#include "kernels/nest.h"
+#include "kernels/gemm_macro.h"
 
 /* Inputs [in0, in0 + n) of a panel, [n][nr]: in tmp, or where f32 lies already. */
 static const float *widened(const fl_panels *w, float *tmp, size_t panel, size_t in0, size_t n) {
@@ -17,10 +17,10 @@ static const float *widened(const fl_panels *w, float *tmp, size_t panel, size_t
   return tmp;
 }
 
-static const float *fill_turned(const fl_nest *nest, float *out, float *tmp, size_t unit, size_t k0,
-                                size_t len) {
+static const float *fill_turned(const fl_gemm_macro *nest, float *out, float *tmp, size_t unit,
+                                size_t k0, size_t len) {
   const fl_panels *w = nest->w;
-  const struct fl_gemv_ops *ops = w->kern->gemv;
+  const struct fl_gemm_small_ops *ops = w->kern->gemv;
   const size_t nr = w->nr, ld = w->kern->ukr.packnr;
   const size_t in0 = unit * nest->unit_tiles * nr;
   const size_t n_in = w->n_in - in0 < nest->unit_tiles * nr ? w->n_in - in0 : nest->unit_tiles * nr;
@@ -29,7 +29,7 @@ static const float *fill_turned(const fl_nest *nest, float *out, float *tmp, siz
   for (size_t o = nest->first + k0; o < out_end;) {
     const size_t panel = o / nr, lane = o % nr;
     const size_t lanes = out_end - o < nr - lane ? out_end - o : nr - lane;
-    fl_panel_soon(w, panel + 1, in0, n_in);
+    fl_panel_prefetch_l1(w, panel + 1, in0, n_in);
     const float *from = widened(w, tmp, panel, in0, n_in) + lane;
     for (size_t j = 0; j * nr < n_in; j++) {
       float *tile = out + j * ld * FL_KC + (o - nest->first - k0) * ld;
@@ -42,36 +42,37 @@ static const float *fill_turned(const fl_nest *nest, float *out, float *tmp, siz
 }
 
 /* A share is some whole panels' pieces. */
-static void ahead_turned(const fl_nest *nest, size_t unit, size_t k0, size_t share, size_t shares) {
+static void ahead_turned(const fl_gemm_macro *nest, size_t unit, size_t k0, size_t share,
+                         size_t shares) {
   const fl_panels *w = nest->w;
   const size_t in0 = unit * nest->unit_tiles * w->nr;
   size_t p0 = (nest->first + k0) / w->nr, p1 = (nest->first + k0 + FL_KC) / w->nr;
   if (p1 > w->n_panels) p1 = w->n_panels;
   if (in0 >= w->n_in || p0 >= p1) return;
   for (size_t p = p0 + (p1 - p0) * share / shares; p < p0 + (p1 - p0) * (share + 1) / shares; p++)
-    fl_panel_ahead(w, p, in0, nest->unit_tiles * w->nr, 0, 1);
+    fl_panel_prefetch(w, p, in0, nest->unit_tiles * w->nr, 0, 1);
 }
 
 /* Units of 32 inputs: whole groups of the types that have their bits in planes. Of f32 as many
  * bytes are read in one piece already with half of them, and the block stays in the first-level
  * cache. */
-fl_nest fl_matmul_dx_nest(const fl_panels *w) {
+fl_gemm_macro fl_matmul_dx_macro(const fl_panels *w) {
   const size_t inputs = w->form->kind == FL_PANEL_F32 ? 16 : 32;
   size_t tiles = w->nr < inputs ? inputs / w->nr : 1;
-  return (fl_nest){ .w = w,
-                    .k_total = w->n_out,
-                    .n = w->n_in,
-                    .fill = fill_turned,
-                    .ahead = ahead_turned,
-                    .unit_tiles = tiles,
-                    .tmp_floats = tiles * w->nr * w->nr };
+  return (fl_gemm_macro){ .w = w,
+                          .k_total = w->n_out,
+                          .n = w->n_in,
+                          .fill = fill_turned,
+                          .ahead = ahead_turned,
+                          .unit_tiles = tiles,
+                          .tmp_floats = tiles * w->nr * w->nr };
 }
 
 void fl_matmul_dx_cols(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
                        size_t lddy, size_t m, size_t out0, size_t n, bool add, void *scratch) {
   if (m == 0 || n == 0) return;
-  fl_nest_count(w, team, m, n);
-  fl_nest nest = fl_matmul_dx_nest(w);
+  fl_gemm_macro_count(w, team, m, n);
+  fl_gemm_macro nest = fl_matmul_dx_macro(w);
   nest.a = dy;
   nest.lda = lddy;
   nest.m = m;
@@ -80,7 +81,7 @@ void fl_matmul_dx_cols(const fl_panels *w, fl_team *team, float *dx, size_t lddx
   nest.ldc = lddx;
   nest.add = add;
   nest.first = out0;
-  fl_nest_run(&nest, fl_team_for(team, m, n, w->n_in), scratch);
+  fl_gemm_macro_run(&nest, fl_team_for(team, m, n, w->n_in), scratch);
 }
 
 void fl_matmul_dx(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,

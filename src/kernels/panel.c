@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-static const fl_panel_form forms[] = {
+static const fl_panel_format forms[] = {
   { FL_F32, FL_PANEL_F32, 1, 0, 4, 1 },         { FL_F16, FL_PANEL_F16, 1, 0, 2, 1 },
   { FL_BF16, FL_PANEL_BF16, 1, 0, 2, 1 },       { FL_Q8_0, FL_PANEL_I8, 32, 2, 34, 32 },
   { FL_Q4_0, FL_PANEL_4BIT, 32, 2, 18, 32 },    { FL_Q4_1, FL_PANEL_4BIT, 32, 4, 20, 32 },
@@ -14,7 +14,7 @@ static const fl_panel_form forms[] = {
   { FL_Q6_K, FL_PANEL_6BIT, 256, 18, 210, 16 },
 };
 
-const fl_panel_form *fl_panel_form_of(fl_dtype type) {
+const fl_panel_format *fl_panel_format_of(fl_dtype type) {
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
     if (forms[i].type == type) return &forms[i];
   return NULL;
@@ -68,7 +68,7 @@ static void pack_panels(void *ctx, unsigned rank, unsigned n_ranks) {
   const pack_job *job = ctx;
   const fl_panels *w = job->w;
   size_t p0, p1;
-  fl_share(w->n_panels, rank, n_ranks, &p0, &p1);
+  fl_thread_range(w->n_panels, rank, n_ranks, &p0, &p1);
   for (size_t p = p0; p < p1; p++) {
     uint8_t *panel = w->data + p * w->panel_bytes;
     memset(panel, 0, w->panel_bytes); /* here, so that the threads share the system's part too */
@@ -94,7 +94,7 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
                    fl_err *err) {
   pack_job job = { .data = data, .n_out = n_out, .n_parts = n_parts };
   const fl_dtype_traits *traits = fl_dtype_get(type);
-  const fl_panel_form *form = fl_panel_form_of(type);
+  const fl_panel_format *form = fl_panel_format_of(type);
   if (!traits || !form || n_in == 0 || !fl_dtype_row_bytes(traits, n_in, &job.row_bytes))
     return fl_fail(err, FL_EINPUT, "a matrix of type %s cannot have rows of %zu values",
                    fl_dtype_any_name(type), n_in);
@@ -140,8 +140,8 @@ fl_dtype fl_panels_type(const fl_panels *w) { return w->form->type; }
 size_t fl_panels_nr(const fl_panels *w) { return w->nr; }
 
 float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane) {
-  if (!w->data) return fl_borrowed_value(w, panel * w->nr + lane, k);
-  const fl_panel_form *f = w->form;
+  if (!w->data) return fl_mapped_value(w, panel * w->nr + lane, k);
+  const fl_panel_format *f = w->form;
   const uint8_t *block = fl_panel_base(w, panel) + k / f->block * f->bytes * w->nr;
   uint16_t half;
   float value;

@@ -31,43 +31,43 @@ typedef enum fl_panel_kind {
   FL_PANEL_6BIT
 } fl_panel_kind;
 
-typedef struct fl_panel_form {
+typedef struct fl_panel_format {
   fl_dtype type;
   fl_panel_kind kind;
   size_t block; /* inputs of a block */
   size_t head;  /* bytes per lane before the elements */
   size_t bytes; /* bytes per lane of a block */
   size_t run;   /* inputs that share a scale */
-} fl_panel_form;
+} fl_panel_format;
 
-enum { FL_BORROW_PARTS = 2, FL_BLOCK_MAX = 256 };
+enum { FL_MAPPED_PARTS = 2, FL_BLOCK_MAX = 256 };
 
-/* Packed: data, panel_bytes. Borrowed (borrow.c): rows, in the file's layout; data is NULL. */
+/* Packed: data, panel_bytes. Borrowed (mapped.c): rows, in the file's layout; data is NULL. */
 struct fl_panels {
   const fl_kernels *kern;
-  const fl_panel_form *form;
+  const fl_panel_format *form;
   size_t n_out, n_in, nr, n_panels, panel_bytes;
   uint8_t *data;
-  const uint8_t *rows[FL_BORROW_PARTS]; /* the parts' rows, the second from output n_first on */
+  const uint8_t *rows[FL_MAPPED_PARTS]; /* the parts' rows, the second from output n_first on */
   size_t n_first, row_bytes;
 };
 
-const fl_panel_form *fl_panel_form_of(fl_dtype type); /* NULL: not supported */
+const fl_panel_format *fl_panel_format_of(fl_dtype type); /* NULL: not supported */
 
 static inline const uint8_t *fl_panel_base(const fl_panels *w, size_t panel) {
   return w->data + panel * w->panel_bytes;
 }
 
 /* Row `o` < n_out of a borrowed matrix; one value of it, 0 past n_out. */
-static inline const uint8_t *fl_borrowed_row(const fl_panels *w, size_t o) {
+static inline const uint8_t *fl_mapped_row(const fl_panels *w, size_t o) {
   return o < w->n_first ? w->rows[0] + o * w->row_bytes
                         : w->rows[1] + (o - w->n_first) * w->row_bytes;
 }
-float fl_borrowed_value(const fl_panels *w, size_t o, size_t k);
+float fl_mapped_value(const fl_panels *w, size_t o, size_t k);
 
 /* Asks memory for the line at p, into the first-level cache or the second. A function that only
  * asks has no effect in a compiler's eyes, which drops its calls; the asm is one. */
-static inline void fl_ask(const uint8_t *p, bool first_level) {
+static inline void fl_prefetch_line(const uint8_t *p, bool first_level) {
   if (first_level) __builtin_prefetch(p, 0, 3);
   else __builtin_prefetch(p, 0, 2);
   __asm__ volatile("" : : "r"(p));
@@ -83,21 +83,21 @@ static inline const uint8_t *fl_panel_lines(const fl_panels *w, size_t panel, si
 
 /* Asks memory for part `share` of `shares` of inputs [k0, k0 + n) of a panel, into the second-level
  * cache; of borrowed ones for nothing. */
-static inline void fl_panel_ahead(const fl_panels *w, size_t panel, size_t k0, size_t n,
-                                  size_t share, size_t shares) {
+static inline void fl_panel_prefetch(const fl_panels *w, size_t panel, size_t k0, size_t n,
+                                     size_t share, size_t shares) {
   if (!w->data) return;
   size_t lines;
   const uint8_t *at = fl_panel_lines(w, panel, k0, n, &lines);
   for (size_t i = lines * share / shares; i < lines * (share + 1) / shares; i++)
-    fl_ask(at + i * FL_ALIGN, false);
+    fl_prefetch_line(at + i * FL_ALIGN, false);
 }
 
 /* Asks for inputs [k0, k0 + n) of a panel that is read next, into the first-level cache. */
-static inline void fl_panel_soon(const fl_panels *w, size_t panel, size_t k0, size_t n) {
+static inline void fl_panel_prefetch_l1(const fl_panels *w, size_t panel, size_t k0, size_t n) {
   if (!w->data || panel >= w->n_panels) return;
   size_t lines;
   const uint8_t *at = fl_panel_lines(w, panel, k0, n, &lines);
-  for (size_t i = 0; i < lines; i++) fl_ask(at + i * FL_ALIGN, true);
+  for (size_t i = 0; i < lines; i++) fl_prefetch_line(at + i * FL_ALIGN, true);
 }
 
 /* Inputs from k on of a packed panel of f32 as they lie, [..][nr]; NULL: of another kind. */

@@ -92,19 +92,19 @@ static size_t halves_of(fl_dtype type) {
 }
 
 /* A lane's head: fields of two bytes first, each [nr], then bytes. */
-static void put_head(const fl_panel_form *f, uint8_t *block, size_t nr, size_t lane,
+static void put_head(const fl_panel_format *f, uint8_t *block, size_t nr, size_t lane,
                      const uint8_t *head) {
   const size_t halves = halves_of(f->type);
   for (size_t i = 0; i < halves; i += 2) memcpy(block + i * nr + 2 * lane, head + i, 2);
   for (size_t i = halves; i < f->head; i++) block[i * nr + lane] = head[i];
 }
 
-static size_t group_bytes(const fl_panel_form *f) {
+static size_t group_bytes(const fl_panel_format *f) {
   return (f->bytes - f->head) * GROUP / f->block;
 }
 
 /* The group's 32 quants of one lane into its planes; the panel was zero before. */
-static void put_group(const fl_panel_form *f, uint8_t *group, size_t nr, size_t lane,
+static void put_group(const fl_panel_format *f, uint8_t *group, size_t nr, size_t lane,
                       const uint8_t *q) {
   uint8_t *low = group + lane, *high = low + 16 * nr;
   for (size_t k = 0; k < GROUP; k++) {
@@ -116,7 +116,7 @@ static void put_group(const fl_panel_form *f, uint8_t *group, size_t nr, size_t 
 }
 
 void fl_panel_pack_bits(const fl_panels *w, uint8_t *panel, const uint8_t *row, size_t lane) {
-  const fl_panel_form *f = w->form;
+  const fl_panel_format *f = w->form;
   const fl_dtype_traits *file = fl_dtype_get(f->type);
   parts p;
   for (size_t b = 0; b < w->n_in / f->block; b++) {
@@ -128,7 +128,7 @@ void fl_panel_pack_bits(const fl_panels *w, uint8_t *panel, const uint8_t *row, 
   }
 }
 
-static int quant_at(const fl_panel_form *f, const uint8_t *block, size_t nr, size_t k,
+static int quant_at(const fl_panel_format *f, const uint8_t *block, size_t nr, size_t k,
                     size_t lane) {
   const uint8_t *low = block + (f->head + k / GROUP * group_bytes(f)) * nr + lane;
   const uint8_t *high = low + 16 * nr;

@@ -1,4 +1,4 @@
-/* panel_read.h - reading panels in vectors of lanes; for gemv_isa.c.
+/* panel_read.h - reading panels in vectors of lanes; for gemm_small_isa.c.
  *
  * A panel is read in runs: inputs that share their scales. Within a run a value is
  *     f32, f16, bf16   the element
@@ -35,16 +35,16 @@ FL_VEC size_t step_of(fl_panel_kind kind) {
 }
 
 /* Inputs of a block and of a run, where the kind tells them: divisions by constants are cheap. */
-FL_VEC size_t block_of(fl_panel_kind kind, const fl_panel_form *f) {
+FL_VEC size_t block_of(fl_panel_kind kind, const fl_panel_format *f) {
   return kind == FL_PANEL_I8 ? 32 : f->block;
 }
-FL_VEC size_t block_bytes(fl_panel_kind kind, const fl_panel_form *f) {
+FL_VEC size_t block_bytes(fl_panel_kind kind, const fl_panel_format *f) {
   return kind == FL_PANEL_I8 ? 34 : f->bytes;
 }
 
 /* The run of a panel from input k on, at most up to k1. Whole blocks of int8 are taken whole:
  * ranges of inputs are parted at multiples of 32 wherever vectors read them. */
-FL_VEC run run_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_t *panel, size_t nr,
+FL_VEC run run_at(fl_panel_kind kind, const fl_panel_format *f, const uint8_t *panel, size_t nr,
                   size_t k, size_t k1) {
   if (kind <= FL_PANEL_BF16) return (run){ panel, k, k1 - k };
   if (kind == FL_PANEL_I8) return (run){ panel + (k / 32 * 34 + 2) * nr, 0, 32 };
@@ -61,8 +61,8 @@ FL_VEC vf half_at(const uint8_t *field, size_t lane) {
 }
 
 /* Scales of lanes [lane, lane + VF) of the run at input k. */
-FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_form *f, const uint8_t *panel, size_t nr,
-                        size_t k, size_t lane) {
+FL_VEC affine affine_at(fl_panel_kind kind, const fl_panel_format *f, const uint8_t *panel,
+                        size_t nr, size_t k, size_t lane) {
   affine a = { vf_zero(), vf_zero() };
   if (kind <= FL_PANEL_BF16) return a;
   const uint8_t *block = panel + k / block_of(kind, f) * block_bytes(kind, f) * nr;

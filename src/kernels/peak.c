@@ -105,7 +105,7 @@ static void read_rank(void *ctx, unsigned rank, unsigned n_ranks) {
   for (size_t pass = 0; pass < r->passes; pass++)
     for (size_t i = 0; i < r->n; i++) {
       size_t first, end;
-      fl_share(r->piece[i].lines, rank, n_ranks, &first, &end);
+      fl_thread_range(r->piece[i].lines, rank, n_ranks, &first, &end);
       r->sum[rank % 64] ^= read_lines(r->piece[i].data + first * LINE, end - first);
     }
 }

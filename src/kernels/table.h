@@ -5,7 +5,7 @@
  * defines one const table through FL_ISA_TABLE: in pointwise_isa.c
  *     const struct fl_pointwise_ops FL_ISA_TABLE(fl_pointwise_ops) = { ... };
  * which gives fl_pointwise_ops_v3 in the build for v3. The struct is defined in pointwise_isa.h
- * (likewise gemv_isa.h, attention_isa.h, attention_bwd_isa.h, loss_isa.h).
+ * (likewise gemm_small_isa.h, attention_isa.h, attention_bwd_isa.h, loss_isa.h).
  */
 #ifndef FL_KERNELS_TABLE_H
 #define FL_KERNELS_TABLE_H
@@ -19,8 +19,8 @@
 #define FL_ISA_PASTE(a, b) FL_ISA_PASTE2(a, b)
 #define FL_ISA_TABLE(name) FL_ISA_PASTE(name, FL_ISA)
 
-struct fl_borrow_ops;
-struct fl_gemv_ops;
+struct fl_mapped_ops;
+struct fl_gemm_small_ops;
 struct fl_pointwise_ops;
 struct fl_attention_ops;
 struct fl_attention_bwd_ops;
@@ -28,25 +28,25 @@ struct fl_loss_ops;
 
 struct fl_kernels {
   const char *isa; /* "v3" */
-  const struct fl_gemv_ops *gemv;
-  const struct fl_borrow_ops *borrow;
+  const struct fl_gemm_small_ops *gemv;
+  const struct fl_mapped_ops *borrow;
   const struct fl_pointwise_ops *pointwise;
   const struct fl_attention_ops *attention;
   const struct fl_attention_bwd_ops *attention_bwd;
   const struct fl_loss_ops *loss;
   fl_ukr ukr;          /* BLIS's micro-kernel */
   bool few_rows_exact; /* the few-row route gives the micro-kernel's bits (fl_matmul_probe) */
-  bool few_for_all;    /* ...and is the faster one for any number of rows */
+  bool prefer_small;   /* ...and is the faster one for any number of rows */
   char name[64];
 };
 
-/* Sets few_rows_exact and few_for_all by what `ukr` and `gemv` are (matmul.c). */
+/* Sets few_rows_exact and prefer_small by what `ukr` and `gemv` are (matmul.c). */
 void fl_matmul_choose(struct fl_kernels *kern);
 
 /* The tables of every level, whichever of them this build has. */
 #define FL_ISA_DECLARE(level)                                                                      \
-  extern const struct fl_gemv_ops fl_gemv_ops_##level;                                             \
-  extern const struct fl_borrow_ops fl_borrow_ops_##level;                                         \
+  extern const struct fl_gemm_small_ops fl_gemm_small_ops_##level;                                 \
+  extern const struct fl_mapped_ops fl_mapped_ops_##level;                                         \
   extern const struct fl_pointwise_ops fl_pointwise_ops_##level;                                   \
   extern const struct fl_attention_ops fl_attention_ops_##level;                                   \
   extern const struct fl_attention_bwd_ops fl_attention_bwd_ops_##level;                           \

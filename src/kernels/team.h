@@ -34,7 +34,8 @@ void fl_team_count(fl_team *t, double flop, double bytes);
 fl_work fl_team_work(const fl_team *t);
 
 /* [*first, *end) = the rank's share of n items, contiguous, sizes differing by at most one. */
-static inline void fl_share(size_t n, unsigned rank, unsigned n_ranks, size_t *first, size_t *end) {
+static inline void fl_thread_range(size_t n, unsigned rank, unsigned n_ranks, size_t *first,
+                                   size_t *end) {
   size_t base = n / n_ranks, extra = n % n_ranks;
   *first = base * rank + (rank < extra ? rank : extra);
   *end = *first + base + (rank < extra ? 1 : 0);

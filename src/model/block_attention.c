@@ -71,13 +71,13 @@ static void attn_norm_rows(fl_pass *p, const void *ctx, size_t first, size_t end
 static void project(fl_pass *p, const half *c, size_t n) {
   const size_t d = p->model->hp.d_model;
   if (c->n_q == n) {
-    fl_proj_forward(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, n, p->scratch);
+    fl_linear_forward(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, n, p->scratch);
     return;
   }
-  fl_proj_columns(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, n, c->q, c->ld, p->scratch);
-  fl_live_gather(p, p->h);
-  fl_live_gather(p, p->x);
-  fl_proj_columns(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, c->n_q, 0, c->q, p->scratch);
+  fl_linear_columns(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, n, c->q, c->ld, p->scratch);
+  fl_output_rows_gather(p, p->h);
+  fl_output_rows_gather(p, p->x);
+  fl_linear_columns(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, c->n_q, 0, c->q, p->scratch);
 }
 
 /* q of one query in p->qkv from the raw projection to what attention sees. */
@@ -123,7 +123,7 @@ static void residual_rows(fl_pass *p, const void *ctx, size_t first, size_t end)
   if (c->t != NULL) memcpy(c->t->x_mid + at, p->x + at, n * sizeof *p->x);
 }
 
-void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
+void fl_attention_block_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   half c = half_of(p, layer, t);
   size_t d = p->model->hp.d_model, n = fl_rows_in(p, layer);
   fl_attn a = fl_layer_attn(p, layer);
@@ -132,10 +132,10 @@ void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   project(p, &c, n);
   c.put = fl_pages_open(p, layer, p->rerun);
   fl_pass_rows(p, qkv_rows, &c, n, 4 * c.ld);
-  fl_live_queries(p, layer);
+  fl_output_rows_queries(p, layer);
   fl_attention(p->model->kern, p->team, &a, p->attn_span, p->n_spans, att, c.q, p->qkv, c.ld,
                t != NULL ? t->stat : NULL, p->scratch);
-  fl_proj_forward(&c.w->attn_out, p->team, p->h, d, att, c.q, c.n_q, p->scratch);
+  fl_linear_forward(&c.w->attn_out, p->team, p->h, d, att, c.q, c.n_q, p->scratch);
   fl_pass_rows(p, residual_rows, &c, c.n_q, 2 * d);
 }
 
@@ -248,7 +248,7 @@ static size_t place_grads(fl_pass *p, const half *c, size_t *kv_first) {
   return at;
 }
 
-void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads) {
+void fl_attention_block_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads) {
   half c = half_of(p, layer, (fl_tape *)(uintptr_t)t); /* read only here; the struct is shared */
   size_t d = p->model->hp.d_model, n = fl_rows_in(p, layer);
   fl_attn a = fl_layer_attn(p, layer);
@@ -260,19 +260,19 @@ void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_
     fl_pass_rows(p, post_norm_bwd_rows, &c, c.n_q, 4 * d);
     dy = p->dy;
   }
-  fl_proj_backward(&c.w->attn_out, p->team, p->datt, c.q, dy, d, c.n_q, p->scratch);
+  fl_linear_backward(&c.w->attn_out, p->team, p->datt, c.q, dy, d, c.n_q, p->scratch);
   c.put = !p->opt.checkpoint && fl_pages_open(p, layer, true);
   fl_pass_rows(p, redo_rows, &c, c.put ? n : c.n_q, 2 * c.q);
-  fl_live_queries(p, layer);
+  fl_output_rows_queries(p, layer);
   fl_attention_bwd(p->model->kern, p->team, &a, p->attn_span, p->grad_span, p->n_spans, p->dqkv,
                    c.ld, p->datt, c.q, t->att, c.q, p->qkv, c.ld, t->stat, p->scratch);
   if (settle_kv(p, &c, n_kv_rows)) add_prefix(p, &c, grads);
   if (layer == 0) return;
   fl_pass_rows(p, dqkv_rows, &c, n, 4 * c.ld);
   if (c.n_q < n) {
-    fl_live_spread(p, p->dqkv, c.ld, c.q);
-    fl_live_spread(p, p->dx, d, d);
+    fl_output_rows_spread(p, p->dqkv, c.ld, c.q);
+    fl_output_rows_spread(p, p->dx, d, d);
   }
-  fl_proj_backward(&c.w->qkv, p->team, p->dh, d, p->dqkv, c.ld, n, p->scratch);
+  fl_linear_backward(&c.w->qkv, p->team, p->dh, d, p->dqkv, c.ld, n, p->scratch);
   fl_pass_rows(p, attn_norm_bwd_rows, &c, n, 4 * d);
 }

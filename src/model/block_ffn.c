@@ -100,17 +100,17 @@ static void scale_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
   fl_scale(p->model->kern, p->x + first * d, c->w->out_scale, (end - first) * d);
 }
 
-void fl_ffn_half_fwd(fl_pass *p, size_t layer, fl_tape *t) {
+void fl_ffn_block_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   size_t d = p->model->hp.d_model, n = fl_rows_out(p, layer);
   half c = half_of(p, layer, t);
   float *gu = t != NULL ? t->gate_up : p->gu;
   fl_pass_rows(p, input_rows, &c, n, 2 * d);
-  if (c.ff != 0) fl_proj_forward(&c.w->gate_up, p->team, gu, 2 * c.ff, p->h, d, n, p->scratch);
+  if (c.ff != 0) fl_linear_forward(&c.w->gate_up, p->team, gu, 2 * c.ff, p->h, d, n, p->scratch);
   /* Run again for its backward, a plain block has all that the tape lacked. */
   if (p->rerun && c.m == NULL && c.w->post_ffn_norm == NULL && c.w->ple == NULL) return;
   if (c.ff != 0) {
     fl_pass_rows(p, glu_rows, &c, n, 4 * c.ff);
-    fl_proj_forward(&c.w->ffn_down, p->team, p->h, d, p->glu, c.ff, n, p->scratch);
+    fl_linear_forward(&c.w->ffn_down, p->team, p->h, d, p->glu, c.ff, n, p->scratch);
   }
   if (c.m != NULL) fl_moe_fwd(p, layer, t);
   fl_pass_rows(p, output_rows, &c, n, 2 * d);
@@ -162,7 +162,7 @@ static void input_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end
   norm_bwd(p, p->dx, p->dh, c->t->x_mid, c->w->ffn_norm, first, end, true);
 }
 
-void fl_ffn_half_bwd(fl_pass *p, size_t layer, const fl_tape *t) {
+void fl_ffn_block_bwd(fl_pass *p, size_t layer, const fl_tape *t) {
   size_t d = p->model->hp.d_model, n = fl_rows_out(p, layer);
   half c = half_of(p, layer, t);
   const float *dy = p->dx;
@@ -175,9 +175,9 @@ void fl_ffn_half_bwd(fl_pass *p, size_t layer, const fl_tape *t) {
   if (c.both) fl_pass_rows(p, branch_bwd_rows, &c, n, 8 * d);
   if (c.m != NULL) fl_moe_bwd(p, layer, t, c.both ? p->moe.out : dy);
   if (c.ff != 0) {
-    fl_proj_backward(&c.w->ffn_down, p->team, p->glu, c.ff, dy, d, n, p->scratch);
+    fl_linear_backward(&c.w->ffn_down, p->team, p->glu, c.ff, dy, d, n, p->scratch);
     fl_pass_rows(p, glu_bwd_rows, &c, n, 8 * c.ff);
-    fl_proj_backward(&c.w->gate_up, p->team, p->dh, d, p->dgu, 2 * c.ff, n, p->scratch);
+    fl_linear_backward(&c.w->gate_up, p->team, p->dh, d, p->dgu, 2 * c.ff, n, p->scratch);
   }
   fl_pass_rows(p, input_bwd_rows, &c, n, 8 * d);
 }

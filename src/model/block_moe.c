@@ -29,7 +29,7 @@ static moe moe_of(const fl_pass *p, size_t layer, const fl_tape *t) {
                 .t = t != NULL ? t : &p->moe.t };
 }
 
-void fl_moe_carve_tape(fl_pass *p, fl_tape *t) {
+void fl_moe_layout_tape(fl_pass *p, fl_tape *t) {
   const fl_hparams *hp = &p->model->hp;
   size_t rows = p->opt.max_rows;
   t->router = fl_arena_take(&p->arena, rows * hp->n_experts, sizeof(float));
@@ -41,7 +41,7 @@ void fl_moe_carve_tape(fl_pass *p, fl_tape *t) {
   t->moe_y = fl_arena_take(&p->arena, rows * hp->d_model, sizeof(float));
 }
 
-void fl_moe_carve(fl_pass *p) {
+void fl_moe_layout(fl_pass *p) {
   const fl_hparams *hp = &p->model->hp;
   fl_moe_space *m = &p->moe;
   size_t rows = p->opt.max_rows, d = rows * hp->d_model, f = sizeof(float);
@@ -55,7 +55,7 @@ void fl_moe_carve(fl_pass *p) {
   m->order = fl_arena_take(&p->arena, rows * hp->n_experts_used, sizeof *m->order);
   m->first = fl_arena_take(&p->arena, hp->n_experts + 1, sizeof *m->first);
   if (!p->opt.record) {
-    fl_moe_carve_tape(p, &m->t);
+    fl_moe_layout_tape(p, &m->t);
     return;
   }
   m->dweight = fl_arena_take(&p->arena, rows * hp->n_experts_used, f);
@@ -70,13 +70,13 @@ size_t fl_moe_scratch(const fl_pass *p, size_t layer) {
   size_t rows = p->opt.max_rows, most = 0;
   if (w == NULL) return 0;
   for (size_t e = 0; e < p->model->hp.n_experts; e++) {
-    size_t a = fl_proj_scratch(&w->gate_up[e], p->team, rows);
-    size_t b = fl_proj_scratch(&w->down[e], p->team, rows);
+    size_t a = fl_linear_scratch(&w->gate_up[e], p->team, rows);
+    size_t b = fl_linear_scratch(&w->down[e], p->team, rows);
     most = a > most ? a : most;
     most = b > most ? b : most;
   }
-  if (fl_proj_scratch(&w->router, p->team, rows) > most)
-    most = fl_proj_scratch(&w->router, p->team, rows);
+  if (fl_linear_scratch(&w->router, p->team, rows) > most)
+    most = fl_linear_scratch(&w->router, p->team, rows);
   return most;
 }
 
@@ -150,8 +150,8 @@ static void scatter_rows(fl_pass *p, const void *ctx, size_t first, size_t end) 
 
 void fl_moe_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   moe c = moe_of(p, layer, t);
-  fl_proj_forward(&c.w->router, p->team, c.t->router, c.n_experts, p->moe.router_in, c.d, c.rows,
-                  p->scratch);
+  fl_linear_forward(&c.w->router, p->team, c.t->router, c.n_experts, p->moe.router_in, c.d, c.rows,
+                    p->scratch);
   fl_pass_rows(p, route_rows, &c, c.rows, 4 * c.n_experts);
   sort_rows(p, &c);
   memset(p->moe.out, 0, c.rows * c.d * sizeof *p->moe.out);
@@ -159,10 +159,10 @@ void fl_moe_fwd(fl_pass *p, size_t layer, fl_tape *t) {
     size_t first = p->moe.first[c.e], n = p->moe.first[c.e + 1] - first;
     if (n == 0) continue;
     gather(p, &c, p->moe.in);
-    fl_proj_forward(&c.w->gate_up[c.e], p->team, c.t->moe_gu + first * 2 * c.ff, 2 * c.ff,
-                    p->moe.xe, c.d, n, p->scratch);
+    fl_linear_forward(&c.w->gate_up[c.e], p->team, c.t->moe_gu + first * 2 * c.ff, 2 * c.ff,
+                      p->moe.xe, c.d, n, p->scratch);
     fl_pass_rows(p, glu_rows, &c, n, 4 * c.ff);
-    fl_proj_forward(&c.w->down[c.e], p->team, p->moe.ye, c.d, p->moe.h, c.ff, n, p->scratch);
+    fl_linear_forward(&c.w->down[c.e], p->team, p->moe.ye, c.d, p->moe.h, c.ff, n, p->scratch);
     fl_pass_rows(p, scatter_rows, &c, n, 2 * c.d);
   }
 }
@@ -223,14 +223,14 @@ void fl_moe_bwd(fl_pass *p, size_t layer, const fl_tape *t, const float *dy) {
     size_t n = p->moe.first[c.e + 1] - p->moe.first[c.e];
     if (n == 0) continue;
     gather(p, &c, dy);
-    fl_proj_backward(&c.w->down[c.e], p->team, p->moe.ye, c.ff, p->moe.xe, c.d, n, p->scratch);
+    fl_linear_backward(&c.w->down[c.e], p->team, p->moe.ye, c.ff, p->moe.xe, c.d, n, p->scratch);
     fl_pass_rows(p, glu_rows, &c, n, 4 * c.ff);
     fl_pass_rows(p, expert_bwd_rows, &c, n, 8 * c.ff);
-    fl_proj_backward(&c.w->gate_up[c.e], p->team, p->moe.xe, c.d, p->moe.dgu, 2 * c.ff, n,
-                     p->scratch);
+    fl_linear_backward(&c.w->gate_up[c.e], p->team, p->moe.xe, c.d, p->moe.dgu, 2 * c.ff, n,
+                       p->scratch);
     fl_pass_rows(p, scatter_bwd_rows, &c, n, 2 * c.d);
   }
   fl_pass_rows(p, route_bwd_rows, &c, c.rows, 4 * c.n_experts);
-  fl_proj_backward(&c.w->router, p->team, p->moe.drouter_in, c.d, p->moe.drouter, c.n_experts,
-                   c.rows, p->scratch);
+  fl_linear_backward(&c.w->router, p->team, p->moe.drouter_in, c.d, p->moe.drouter, c.n_experts,
+                     c.rows, p->scratch);
 }

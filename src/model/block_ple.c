@@ -59,8 +59,8 @@ static void input_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 void fl_ple_inputs(fl_pass *p) {
   ple c = ple_of(p, 0, NULL);
   if (c.n == 0) return;
-  fl_proj_forward(&p->model->weights.ple_proj, p->team, p->ple_in, c.width, p->x,
-                  p->model->hp.d_model, p->n_rows, p->scratch);
+  fl_linear_forward(&p->model->weights.ple_proj, p->team, p->ple_in, c.width, p->x,
+                    p->model->hp.d_model, p->n_rows, p->scratch);
   fl_pass_rows(p, input_rows, &c, p->n_rows, 4 * c.width);
 }
 
@@ -83,9 +83,9 @@ static void add_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 void fl_ple_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   ple c = ple_of(p, layer, t);
   size_t d = p->model->hp.d_model;
-  fl_proj_forward(&c.w->gate, p->team, c.g, c.n, p->x, d, c.rows, p->scratch);
+  fl_linear_forward(&c.w->gate, p->team, c.g, c.n, p->x, d, c.rows, p->scratch);
   fl_pass_rows(p, gate_rows, &c, c.rows, 4 * c.n);
-  fl_proj_forward(&c.w->out, p->team, p->h, d, p->ple_a, c.n, c.rows, p->scratch);
+  fl_linear_forward(&c.w->out, p->team, p->h, d, p->ple_a, c.n, c.rows, p->scratch);
   fl_pass_rows(p, add_rows, &c, c.rows, 2 * d);
 }
 
@@ -116,8 +116,8 @@ void fl_ple_bwd(fl_pass *p, size_t layer, const fl_tape *t) {
   ple c = ple_of(p, layer, t);
   size_t d = p->model->hp.d_model, n = c.rows;
   fl_pass_rows(p, add_bwd_rows, &c, n, 4 * d);
-  fl_proj_backward(&c.w->out, p->team, p->ple_a, c.n, p->dy, d, n, p->scratch);
+  fl_linear_backward(&c.w->out, p->team, p->ple_a, c.n, p->dy, d, n, p->scratch);
   fl_pass_rows(p, gate_bwd_rows, &c, n, 4 * c.n);
-  fl_proj_backward(&c.w->gate, p->team, p->dh, d, p->ple_a, c.n, n, p->scratch);
+  fl_linear_backward(&c.w->gate, p->team, p->dh, d, p->ple_a, c.n, n, p->scratch);
   fl_pass_rows(p, input_bwd_rows, &c, n, 2 * d);
 }

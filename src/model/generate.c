@@ -40,7 +40,7 @@ static size_t gather_spans(gen *g, size_t *n_out) {
       g->span[n] = (fl_span){ .seq = s->seq,
                               .tokens = s->prompt + l->done,
                               .n_rows = take,
-                              .n_silent = take - (take == left) };
+                              .n_no_output = take - (take == left) };
       l->done += take;
     }
     row += take;

@@ -1,5 +1,5 @@
 /* head.c - the end of the model: final norm, logits, loss. They read the rows that are asked for
- * where the last layer left them (live.c).
+ * where the last layer left them (output_rows.c).
  */
 #include <assert.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* Where the last layer left a row. */
 static size_t output_of(const fl_pass *p, size_t row) {
-  assert(row < p->n_rows && p->place[row] != FL_SILENT);
+  assert(row < p->n_rows && p->place[row] != FL_NO_OUTPUT);
   return p->place[row];
 }
 

@@ -78,10 +78,10 @@ struct fl_pass {
 
   /* The forward that the pass holds. */
   size_t n_rows, n_spans;
-  size_t cut; /* the layer from whose attention on live rows run alone (live.c) */
+  size_t cut; /* the layer from whose attention on live rows run alone (output_rows.c) */
   size_t n_live;
   uint32_t *live;               /* [max_rows] numbers of the live rows, ascending */
-  uint32_t *place;              /* [max_rows] where a row stands among them, or FL_SILENT */
+  uint32_t *place;              /* [max_rows] where a row stands among them, or FL_NO_OUTPUT */
   fl_span *span;                /* [max_spans] copies */
   fl_attn_span *attn_span;      /* [max_spans] with the queries of the layer that runs */
   fl_attn_grad_span *grad_span; /* [max_spans], recording */
@@ -133,16 +133,16 @@ struct fl_pass {
 typedef void fl_rows_fn(fl_pass *p, const void *ctx, size_t first, size_t end);
 void fl_pass_rows(fl_pass *p, fl_rows_fn *fn, const void *ctx, size_t n_rows, size_t cost);
 
-/* live.c. Which rows are live, after the spans were placed. */
-#define FL_SILENT UINT32_MAX
-void fl_live_place(fl_pass *p);
+/* output_rows.c. Which rows are live, after the spans were placed. */
+#define FL_NO_OUTPUT UINT32_MAX
+void fl_output_rows_place(fl_pass *p);
 /* The spans' queries become those of a layer. */
-void fl_live_queries(fl_pass *p, size_t layer);
+void fl_output_rows_queries(fl_pass *p, size_t layer);
 /* Live rows of x [rows, d_model] come to the front. */
-void fl_live_gather(const fl_pass *p, float *x);
+void fl_output_rows_gather(const fl_pass *p, float *x);
 /* The first `cols` columns of live rows go back to their places (row stride ld), zeros between
  * them. */
-void fl_live_spread(const fl_pass *p, float *x, size_t ld, size_t cols);
+void fl_output_rows_spread(const fl_pass *p, float *x, size_t ld, size_t cols);
 /* Rows that go into a layer; queries of its attention, and rows that come out. */
 static inline size_t fl_rows_in(const fl_pass *p, size_t layer) {
   return layer > p->cut ? p->n_live : p->n_rows;
@@ -153,7 +153,7 @@ static inline size_t fl_rows_out(const fl_pass *p, size_t layer) {
 
 /* pages.c. The geometry of a layer's attention in the pages of the spans that run. */
 fl_attn fl_layer_attn(const fl_pass *p, size_t layer);
-void fl_pages_carve(fl_pass *p);
+void fl_pages_layout(fl_pass *p);
 void fl_pages_place(fl_pass *p); /* after the spans were placed */
 /* The spans' pages become those of a layer, their prefixes are in them; true where the layer's own
  * rows are to be put there. kept: its forward has run before. */
@@ -166,10 +166,10 @@ void fl_pages_put(fl_pass *p, size_t layer, size_t row, const float *k, const fl
  * of the output and becomes that of the input (below layer 0 nothing is needed). Rows are those of
  * fl_rows_in and fl_rows_out; so are a tape's: those that go in for x_in and for k and v in
  * qkv_raw, those that come out for the others. */
-void fl_attention_half_fwd(fl_pass *p, size_t layer, fl_tape *t);
-void fl_attention_half_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads);
-void fl_ffn_half_fwd(fl_pass *p, size_t layer, fl_tape *t);
-void fl_ffn_half_bwd(fl_pass *p, size_t layer, const fl_tape *t);
+void fl_attention_block_fwd(fl_pass *p, size_t layer, fl_tape *t);
+void fl_attention_block_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads);
+void fl_ffn_block_fwd(fl_pass *p, size_t layer, fl_tape *t);
+void fl_ffn_block_bwd(fl_pass *p, size_t layer, const fl_tape *t);
 
 /* Columns of a layer's qkv buffer: q, and k and v where the layer owns its rows. */
 size_t fl_layer_qkv_cols(const fl_hparams *hp, size_t layer);
@@ -178,8 +178,8 @@ size_t fl_layer_qkv_cols(const fl_hparams *hp, size_t layer);
  * p->moe.router_in. Backward: from dy [rows, d_model] to p->moe.din and p->moe.drouter_in (=). */
 void fl_moe_fwd(fl_pass *p, size_t layer, fl_tape *t);
 void fl_moe_bwd(fl_pass *p, size_t layer, const fl_tape *t, const float *dy);
-void fl_moe_carve_tape(fl_pass *p, fl_tape *t);
-void fl_moe_carve(fl_pass *p);
+void fl_moe_layout_tape(fl_pass *p, fl_tape *t);
+void fl_moe_layout(fl_pass *p);
 size_t fl_moe_scratch(const fl_pass *p, size_t layer);
 
 /* block_ple.c: the inputs of all layers after the embedding; then one layer's addition to p->x, and

@@ -98,7 +98,7 @@ double fl_model_read_rate(const fl_model *m, fl_team *team) {
   all[n++] = w->head;
   for (size_t i = 0; i < w->n_layers; i++) {
     const fl_layer_weights *l = &w->layer[i];
-    const fl_proj *const parts[] = { &l->qkv, &l->attn_out, &l->gate_up, &l->ffn_down };
+    const fl_linear *const parts[] = { &l->qkv, &l->attn_out, &l->gate_up, &l->ffn_down };
     for (size_t k = 0; k < 4; k++)
       for (size_t j = 0; j < parts[k]->n; j++) all[n++] = parts[k]->w[j];
   }

@@ -20,7 +20,7 @@ static size_t page_cap(const fl_pass *p) {
   return p->opt.max_spans * (of_prefix + 1) + p->opt.max_rows / FL_KV_ROWS;
 }
 
-void fl_pages_carve(fl_pass *p) {
+void fl_pages_layout(fl_pass *p) {
   const size_t n = page_cap(p);
   for (size_t i = 0; i < SETS; i++) {
     if (i > 0 && p->acc_of[i - 1] < 0) continue;

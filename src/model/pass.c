@@ -42,17 +42,17 @@ static size_t scratch_bytes(const fl_pass *p) {
   const fl_model *m = p->model;
   size_t rows = p->opt.max_rows, most;
   most = fl_matmul_scratch(m->weights.head, p->team, max2(p->opt.max_out_rows, p->loss_rows));
-  most = max2(most, fl_proj_scratch(&m->weights.ple_proj, p->team, rows));
+  most = max2(most, fl_linear_scratch(&m->weights.ple_proj, p->team, rows));
   for (size_t i = 0; i < m->hp.n_layers; i++) {
     const fl_layer_weights *w = &m->weights.layer[i];
-    most = max2(most, fl_proj_scratch(&w->qkv, p->team, rows));
-    most = max2(most, fl_proj_scratch(&w->attn_out, p->team, rows));
-    most = max2(most, fl_proj_scratch(&w->gate_up, p->team, rows));
-    most = max2(most, fl_proj_scratch(&w->ffn_down, p->team, rows));
+    most = max2(most, fl_linear_scratch(&w->qkv, p->team, rows));
+    most = max2(most, fl_linear_scratch(&w->attn_out, p->team, rows));
+    most = max2(most, fl_linear_scratch(&w->gate_up, p->team, rows));
+    most = max2(most, fl_linear_scratch(&w->ffn_down, p->team, rows));
     most = max2(most, fl_moe_scratch(p, i));
     if (w->ple != NULL) {
-      most = max2(most, fl_proj_scratch(&w->ple->gate, p->team, rows));
-      most = max2(most, fl_proj_scratch(&w->ple->out, p->team, rows));
+      most = max2(most, fl_linear_scratch(&w->ple->gate, p->team, rows));
+      most = max2(most, fl_linear_scratch(&w->ple->out, p->team, rows));
     }
     most = max2(most, attention_scratch(p, i));
   }
@@ -76,7 +76,7 @@ static void carve_inner(fl_pass *p, fl_tape *t, const fl_layer_weights *w, size_
   t->gate_up = floats(p, rows, 2 * ff);
   if (w == NULL || w->post_attn_norm != NULL) t->attn_y = floats(p, rows, d);
   if (w == NULL || w->post_ffn_norm != NULL) t->ffn_y = floats(p, rows, d);
-  if (p->model->hp.n_experts != 0) fl_moe_carve_tape(p, t);
+  if (p->model->hp.n_experts != 0) fl_moe_layout_tape(p, t);
   if (p->model->hp.n_embd_per_layer != 0) {
     t->ple_g = floats(p, rows, p->model->hp.n_embd_per_layer);
     t->ple_y = floats(p, rows, d);
@@ -113,7 +113,7 @@ static void find_shared_layers(fl_pass *p) {
 static void carve_backward(fl_pass *p) {
   size_t rows = p->opt.max_rows, d = p->model->hp.d_model;
   size_t kv_rows = p->opt.max_spans * p->opt.max_prefix + rows;
-  fl_pages_carve(p);
+  fl_pages_layout(p);
   carve_tape(p);
   p->dx = floats(p, rows, d);
   p->dh = floats(p, max2(rows, p->loss_rows), d);
@@ -153,7 +153,7 @@ static void carve(fl_pass *p) {
   p->h = floats(p, rows, hp->d_model);
   p->qkv = floats(p, rows, p->wide.qkv);
   p->glu = floats(p, rows, p->wide.ff);
-  fl_moe_carve(p);
+  fl_moe_layout(p);
   if (hp->n_embd_per_layer != 0) {
     p->ple_in = floats(p, rows, hp->n_layers * hp->n_embd_per_layer);
     p->ple_a = floats(p, rows, hp->n_embd_per_layer);
@@ -206,7 +206,7 @@ void fl_pass_free(fl_pass *p) {
   fl_free(p);
 }
 
-void fl_pass_rest(fl_pass *p) {
+void fl_pass_evict_pages(fl_pass *p) {
   p->n_rows = p->n_live = p->n_spans = 0;
   fl_arena_forget(&p->arena, p->at_rest);
 }
@@ -227,7 +227,7 @@ typedef struct region {
 static void run_region(void *arg, unsigned rank, unsigned n_ranks) {
   const region *r = arg;
   size_t first, end;
-  fl_share(r->n_rows, rank, n_ranks, &first, &end);
+  fl_thread_range(r->n_rows, rank, n_ranks, &first, &end);
   if (first < end) r->fn(r->p, r->ctx, first, end);
 }
 
@@ -269,7 +269,7 @@ static int check_spans(const fl_pass *p, const fl_span *spans, size_t n_spans, f
   for (size_t i = 0; i < n_spans; i++) {
     if ((rc = check_span(p, &spans[i], err)) < 0) return rc;
     assert((spans[i].seq == NULL) == (spans[0].seq == NULL) && (spans[i].seq || p->opt.record));
-    assert(spans[i].n_silent <= spans[i].n_rows);
+    assert(spans[i].n_no_output <= spans[i].n_rows);
     if (p->opt.record && rows_before(&spans[i]) > p->opt.max_prefix)
       return fl_fail(err, FL_EFULL, "a prefix of %zu rows in a pass made for %zu",
                      rows_before(&spans[i]), p->opt.max_prefix);
@@ -307,7 +307,7 @@ static void place_rows(fl_pass *p, const fl_span *spans, size_t n_spans) {
   }
   p->n_spans = n_spans;
   p->n_rows = at;
-  fl_live_place(p);
+  fl_output_rows_place(p);
   fl_pages_place(p);
 }
 
@@ -349,8 +349,8 @@ int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *er
   forget_tables(p);
   for (size_t i = 0; i < p->model->hp.n_layers && p->n_rows > 0; i++) {
     fl_tape *t = p->opt.record ? &p->tape[i] : NULL;
-    fl_attention_half_fwd(p, i, t);
-    fl_ffn_half_fwd(p, i, t);
+    fl_attention_block_fwd(p, i, t);
+    fl_ffn_block_fwd(p, i, t);
     layer_done(p, i);
   }
   for (size_t s = 0; s < n_spans && !p->loose; s++) fl_seq_advance(spans[s].seq, spans[s].n_rows);
@@ -363,7 +363,7 @@ int fl_pass_prefill(fl_pass *p, fl_seq *seq, const int32_t *tokens, size_t n, si
   for (size_t at = 0; at < n;) {
     size_t take = n - at < p->opt.max_rows ? n - at : p->opt.max_rows;
     const size_t n_read = last_row != NULL && at + take == n ? 1 : 0;
-    fl_span s = { .seq = seq, .tokens = tokens + at, .n_rows = take, .n_silent = take - n_read };
+    fl_span s = { .seq = seq, .tokens = tokens + at, .n_rows = take, .n_no_output = take - n_read };
     int rc = fl_pass_forward(p, &s, 1, err);
     if (rc < 0) {
       fl_seq_truncate(seq, rows0);
@@ -382,8 +382,8 @@ static void rerun_layer(fl_pass *p, size_t layer) {
   fl_tape *t = &p->tape[layer];
   memcpy(p->x, t->x_in, fl_rows_in(p, layer) * p->model->hp.d_model * sizeof *p->x);
   p->rerun = true;
-  fl_attention_half_fwd(p, layer, t);
-  fl_ffn_half_fwd(p, layer, t);
+  fl_attention_block_fwd(p, layer, t);
+  fl_ffn_block_fwd(p, layer, t);
   p->rerun = false;
 }
 
@@ -402,8 +402,8 @@ void fl_pass_backward(fl_pass *p, const fl_grad_span *grads) {
   clear_accumulators(p);
   for (size_t i = p->model->hp.n_layers; i-- > 0;) {
     if (p->opt.checkpoint) rerun_layer(p, i);
-    fl_ffn_half_bwd(p, i, &p->tape[i]);
-    fl_attention_half_bwd(p, i, &p->tape[i], grads);
+    fl_ffn_block_bwd(p, i, &p->tape[i]);
+    fl_attention_block_bwd(p, i, &p->tape[i], grads);
     layer_done(p, i);
   }
 }

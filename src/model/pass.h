@@ -51,7 +51,7 @@ int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_o
                 fl_err *err);
 void fl_pass_free(fl_pass *p);
 /* Gives the memory of what the pass holds back to the system until it is used again. */
-void fl_pass_rest(fl_pass *p);
+void fl_pass_evict_pages(fl_pass *p);
 size_t fl_pass_max_rows(const fl_pass *p);
 const fl_model *fl_pass_model(const fl_pass *p);
 
@@ -68,8 +68,8 @@ typedef struct fl_prefix_part {
 typedef struct fl_span {
   fl_seq *seq;
   const int32_t *tokens;
-  size_t n_rows;   /* >= 1 */
-  size_t n_silent; /* of them, from the first on: nobody reads their outputs. 0: all are read */
+  size_t n_rows;      /* >= 1 */
+  size_t n_no_output; /* of them, from the first on: nobody reads their outputs. 0: all are read */
   const fl_prefix_part *parts;
   size_t n_parts, position; /* of the first new row, when seq is NULL */
 } fl_span;

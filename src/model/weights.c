@@ -13,7 +13,7 @@ static void tensor_name(char name[128], const char *kind, int layer) {
   else snprintf(name, 128, "blk.%d.%s", layer, kind);
 }
 
-const fl_tensor_info *fl_load_find(const fl_loader *l, const char *kind, int layer) {
+const fl_tensor_info *fl_load_find(const fl_weight_loader *l, const char *kind, int layer) {
   char name[128];
   tensor_name(name, kind, layer);
   return fl_gguf_tensor(l->g, name);
@@ -22,7 +22,8 @@ const fl_tensor_info *fl_load_find(const fl_loader *l, const char *kind, int lay
 static int name_of(const fl_tensor_info *t) { return (int)(t->name.len < 100 ? t->name.len : 100); }
 
 /* The tensor must be a matrix [n_out, n_in] of a supported type. */
-static int check_matrix(const fl_loader *l, const fl_tensor_info *t, size_t n_out, size_t n_in) {
+static int check_matrix(const fl_weight_loader *l, const fl_tensor_info *t, size_t n_out,
+                        size_t n_in) {
   if (fl_dtype_get(t->ggml_type) == NULL)
     return fl_fail(l->err, FL_EINPUT,
                    "%s: tensor %.*s has the type %s, which is not supported; "
@@ -36,7 +37,7 @@ static int check_matrix(const fl_loader *l, const fl_tensor_info *t, size_t n_ou
 }
 
 /* A vector of n values, widened; *out stays NULL when it is absent and `optional`. */
-int fl_load_vector(const fl_loader *l, float **out, const char *kind, int layer, size_t n,
+int fl_load_vector(const fl_weight_loader *l, float **out, const char *kind, int layer, size_t n,
                    bool optional) {
   const fl_tensor_info *t = fl_load_find(l, kind, layer);
   const fl_dtype_traits *d;
@@ -61,7 +62,7 @@ int fl_load_vector(const fl_loader *l, float **out, const char *kind, int layer,
 }
 
 /* Takes consecutive parts of equal type together. */
-static int load_parts(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
+static int load_parts(const fl_weight_loader *l, fl_linear *p, const fl_tensor_info *const *t,
                       const size_t *n_out, size_t n_parts, size_t n_in, bool pack) {
   int rc;
   for (size_t i = 0; i < n_parts; i++)
@@ -78,7 +79,7 @@ static int load_parts(const fl_loader *l, fl_proj *p, const fl_tensor_info *cons
     const fl_dtype type = (fl_dtype)t[i]->ggml_type;
     fl_panels **w = &p->w[p->n];
     rc = pack ? fl_panels_pack(w, l->kern, l->team, type, data, n_out + i, k, n_in, l->err)
-              : fl_panels_borrow(w, l->kern, type, data, n_out + i, k, n_in, l->err);
+              : fl_panels_map(w, l->kern, type, data, n_out + i, k, n_in, l->err);
     if (rc < 0) return rc;
     l->w->bytes += fl_panels_bytes(p->w[p->n]);
     p->n++;
@@ -88,17 +89,17 @@ static int load_parts(const fl_loader *l, fl_proj *p, const fl_tensor_info *cons
   return FL_OK;
 }
 
-int fl_load_pack(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
+int fl_load_pack(const fl_weight_loader *l, fl_linear *p, const fl_tensor_info *const *t,
                  const size_t *n_out, size_t n_parts, size_t n_in) {
   return load_parts(l, p, t, n_out, n_parts, n_in, true);
 }
 
-int fl_load_expert(const fl_loader *l, fl_proj *p, const fl_tensor_info *const *t,
+int fl_load_expert(const fl_weight_loader *l, fl_linear *p, const fl_tensor_info *const *t,
                    const size_t *n_out, size_t n_parts, size_t n_in) {
   return load_parts(l, p, t, n_out, n_parts, n_in, l->pack_experts);
 }
 
-int fl_load_proj(const fl_loader *l, fl_proj *p, const char *const *kind, int layer,
+int fl_load_proj(const fl_weight_loader *l, fl_linear *p, const char *const *kind, int layer,
                  const size_t *n_out, size_t n_parts, size_t n_in) {
   const fl_tensor_info *t[3];
   for (size_t i = 0; i < n_parts; i++) {
@@ -112,7 +113,8 @@ int fl_load_proj(const fl_loader *l, fl_proj *p, const char *const *kind, int la
   return fl_load_pack(l, p, t, n_out, n_parts, n_in);
 }
 
-static int load_qkv_bias(const fl_loader *l, fl_layer_weights *w, int i, const size_t n_out[3]) {
+static int load_qkv_bias(const fl_weight_loader *l, fl_layer_weights *w, int i,
+                         const size_t n_out[3]) {
   static const char *const kind[] = { "attn_q.bias", "attn_k.bias", "attn_v.bias" };
   size_t at = 0;
   int rc;
@@ -132,7 +134,7 @@ static int load_qkv_bias(const fl_loader *l, fl_layer_weights *w, int i, const s
   return FL_OK;
 }
 
-static int load_attention(const fl_loader *l, fl_layer_weights *w, int i) {
+static int load_attention(const fl_weight_loader *l, fl_layer_weights *w, int i) {
   static const char *const qkv[] = { "attn_q.weight", "attn_k.weight", "attn_v.weight" };
   static const char *const o[] = { "attn_output.weight" };
   const fl_layer_hparams *h = &l->hp->layer[i];
@@ -151,7 +153,7 @@ static int load_attention(const fl_loader *l, fl_layer_weights *w, int i) {
   return fl_load_proj(l, &w->attn_out, o, i, &d, 1, nq);
 }
 
-static int load_ffn(const fl_loader *l, fl_layer_weights *w, int i) {
+static int load_ffn(const fl_weight_loader *l, fl_layer_weights *w, int i) {
   static const char *const gu[] = { "ffn_gate.weight", "ffn_up.weight" };
   static const char *const dn[] = { "ffn_down.weight" };
   size_t d = l->hp->d_model, ff = l->hp->layer[i].n_ff;
@@ -164,7 +166,7 @@ static int load_ffn(const fl_loader *l, fl_layer_weights *w, int i) {
   return fl_load_proj(l, &w->ffn_down, dn, i, &d, 1, ff);
 }
 
-static int load_ends(const fl_loader *l) {
+static int load_ends(const fl_weight_loader *l) {
   const fl_tensor_info *head = fl_gguf_tensor(l->g, "output.weight");
   fl_weights *w = l->w;
   size_t d = l->hp->d_model, n_vocab = l->hp->n_vocab;
@@ -189,7 +191,7 @@ static int load_ends(const fl_loader *l) {
 
 int fl_weights_load(fl_weights *w, const fl_gguf *g, const fl_hparams *hp, const fl_kernels *kern,
                     bool pack_experts, fl_team *team, fl_err *err) {
-  fl_loader l = {
+  fl_weight_loader l = {
     .g = g, .hp = hp, .kern = kern, .pack_experts = pack_experts, .team = team, .w = w, .err = err
   };
   int rc;
@@ -209,7 +211,7 @@ done:
   return rc;
 }
 
-void fl_proj_release(fl_proj *p) {
+void fl_linear_release(fl_linear *p) {
   for (size_t i = 0; i < 3; i++) fl_panels_free(p->w[i]);
 }
 
@@ -223,28 +225,28 @@ void fl_weights_release(fl_weights *w) {
     fl_free(l->ffn_norm);
     fl_free(l->post_ffn_norm);
     fl_free(l->qkv_bias);
-    fl_proj_release(&l->qkv);
-    fl_proj_release(&l->gate_up);
-    fl_proj_release(&l->attn_out);
-    fl_proj_release(&l->ffn_down);
+    fl_linear_release(&l->qkv);
+    fl_linear_release(&l->gate_up);
+    fl_linear_release(&l->attn_out);
+    fl_linear_release(&l->ffn_down);
     fl_weights_release_extras(l, w->n_experts);
   }
   fl_free(w->layer);
   fl_free(w->out_norm);
-  fl_proj_release(&w->ple_proj);
+  fl_linear_release(&w->ple_proj);
   fl_free(w->ple_norm);
   fl_panels_free(w->head);
   memset(w, 0, sizeof *w);
 }
 
-void fl_proj_forward(const fl_proj *p, fl_team *team, float *y, size_t ldy, const float *x,
-                     size_t ldx, size_t m, void *scratch) {
+void fl_linear_forward(const fl_linear *p, fl_team *team, float *y, size_t ldy, const float *x,
+                       size_t ldx, size_t m, void *scratch) {
   for (size_t i = 0; i < p->n; i++)
     fl_matmul(p->w[i], team, y + p->col[i], ldy, x, ldx, m, scratch);
 }
 
-void fl_proj_columns(const fl_proj *p, fl_team *team, float *y, size_t ldy, const float *x,
-                     size_t ldx, size_t m, size_t first, size_t end, void *scratch) {
+void fl_linear_columns(const fl_linear *p, fl_team *team, float *y, size_t ldy, const float *x,
+                       size_t ldx, size_t m, size_t first, size_t end, void *scratch) {
   for (size_t i = 0; i < p->n; i++) {
     const size_t col = p->col[i], past = col + fl_panels_n_out(p->w[i]);
     const size_t from =
@@ -255,13 +257,13 @@ void fl_proj_columns(const fl_proj *p, fl_team *team, float *y, size_t ldy, cons
   }
 }
 
-void fl_proj_backward(const fl_proj *p, fl_team *team, float *dx, size_t lddx, const float *dy,
-                      size_t lddy, size_t m, void *scratch) {
+void fl_linear_backward(const fl_linear *p, fl_team *team, float *dx, size_t lddx, const float *dy,
+                        size_t lddy, size_t m, void *scratch) {
   for (size_t i = 0; i < p->n; i++)
     fl_matmul_dx(p->w[i], team, dx, lddx, dy + p->col[i], lddy, m, i != 0, scratch);
 }
 
-size_t fl_proj_scratch(const fl_proj *p, const fl_team *team, size_t m) {
+size_t fl_linear_scratch(const fl_linear *p, const fl_team *team, size_t m) {
   size_t most = 0;
   for (size_t i = 0; i < p->n; i++) {
     size_t n = fl_matmul_scratch(p->w[i], team, m);

@@ -7,11 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "answer/reload.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/wait.h"
-#include "fleet/retrieval.h"
+#include "retrieval/retrieval.h"
 #include "serve/engine_state.h"
 
 enum {
@@ -90,7 +91,7 @@ static void follow(fl_engine *e) {
   bool changed = false;
   fl_loaded l = { 0 };
   if (e->loader == NULL) return;
-  fl_loader_take(e->loader, &l);
+  fl_fleet_reader_take(e->loader, &l);
   if (l.supply != NULL) fl_engine_supplied(e, &l);
   if (!l.any) return;
   pthread_mutex_lock(&e->fleet_mu);
@@ -246,9 +247,9 @@ static void on_read(void *ctx) { fl_mailbox_wake(ctx); }
 static void on_gone(void *ctx) { fl_mailbox_unref(ctx); }
 
 static int make_state(fl_engine *e, fl_err *err) {
-  int rc = fl_renderer_init(&e->renderer, e->model, err);
+  int rc = fl_prompter_init(&e->renderer, e->model, err);
   if (rc == FL_OK && (fl_answers_init(&e->answers, ANSWERS, ANSWER_TOKENS) != FL_OK ||
-                      fl_stickies_init(&e->stickies, STICKIES) != FL_OK))
+                      fl_affinities_init(&e->stickies, STICKIES) != FL_OK))
     rc = fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   if (rc == FL_OK && e->opt.spill_dir != NULL)
     rc = fl_spill_open(&e->spill, e->opt.spill_dir, e->opt.spill_files, e->model, e->pool, err);
@@ -279,14 +280,14 @@ static int make_mailbox(fl_engine *e, fl_err *err) {
 
 /* Everything but the fleet, which is the caller's until the engine runs. */
 static void engine_free(fl_engine *e) {
-  fl_loader_stop(e->loader);
+  fl_fleet_reader_stop(e->loader);
   fl_engine_load_release(e);
   fl_slots_release(&e->slots);
   fl_prefixes_release(&e->prefixes);
   fl_spill_close(e->spill);
-  fl_stickies_release(&e->stickies);
+  fl_affinities_release(&e->stickies);
   fl_answers_release(&e->answers);
-  fl_renderer_release(&e->renderer);
+  fl_prompter_release(&e->renderer);
   for (size_t i = 0; e->sampler != NULL && i < fl_team_size(e->team); i++)
     fl_sampler_free(e->sampler[i]);
   fl_free(e->sampler);
@@ -307,18 +308,18 @@ static void first_stats(fl_engine *e) {
 }
 
 static int start_loader(fl_engine *e, fl_err *err) {
-  const fl_loader_options o = { .dir = fl_fleet_dir(e->fleet),
-                                .every_s = e->opt.reload_s,
-                                .dim = fl_model_hparams(e->model)->d_model,
-                                .ready = on_read,
-                                .gone = on_gone,
-                                .ctx = e->box,
-                                .reading = e->opt.reading,
-                                .reading_ctx = e->opt.reading_ctx };
+  const fl_fleet_reader_options o = { .dir = fl_fleet_dir(e->fleet),
+                                      .every_s = e->opt.reload_s,
+                                      .dim = fl_model_hparams(e->model)->d_model,
+                                      .ready = on_read,
+                                      .gone = on_gone,
+                                      .ctx = e->box,
+                                      .reading = e->opt.reading,
+                                      .reading_ctx = e->opt.reading_ctx };
   (void)fl_fleet_load_index(e->fleet, NULL); /* a question that needs it will say why */
   fl_fleet_keep_off_disk(e->fleet);
   atomic_fetch_add(&e->box->refs, 1);
-  const int rc = fl_loader_start(&e->loader, &o, err);
+  const int rc = fl_fleet_reader_start(&e->loader, &o, err);
   if (rc != FL_OK) fl_mailbox_unref(e->box);
   return rc;
 }
@@ -472,7 +473,7 @@ int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out,
     rc = fl_fleet_retrieve_by(e->fleet, v, &e->opt.rag, &h, err);
     if (rc == FL_OK) fl_hits_print(out, e->fleet, query, len, &e->opt.rag, &h);
     pthread_mutex_unlock(&e->fleet_mu);
-    if (rc == FL_EBUSY) fl_loader_look(e->loader);
+    if (rc == FL_EBUSY) fl_fleet_reader_look(e->loader);
   }
   fl_hits_release(&h);
   fl_free(v);

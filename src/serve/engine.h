@@ -20,6 +20,8 @@
 #include "base/err.h"
 #include "base/events.h"
 #include "fleet/fleet.h"
+#include "model/generate.h"
+#include "retrieval/retrieval.h"
 #include "text/chat.h"
 
 /* A disk, of the fleet or of spilled slots, that gives and takes nothing for longer hangs. */

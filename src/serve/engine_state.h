@@ -1,13 +1,13 @@
-/* engine_state.h - the engine's insides; private to engine.c, job.c, admit.c, needs.c,
- * recall.c, step.c.
+/* engine_state.h - the engine's insides; private to engine.c, job.c, scheduler.c, io_wait.c,
+ * warm_start.c, step.c.
  *
  * A job's life, and who moves it on:
  *
- *   submit        admit.c              step.c                step.c
+ *   submit        scheduler.c              step.c                step.c
  *   ------> QUEUED ------> PREFILL ------------> DECODE ------------> ended (on_end, once)
  *              |              |                     |
  *              |  (READING, while its rows come from a file, before PREFILL: `ready` is false)
- *              |  (QUEUED it also is while its cartridges are read: needs.c; others go past)
+ *              |  (QUEUED it also is while its cartridges are read: io_wait.c; others go past)
  *              +-- cancelled, refused, failed: fl_job_finish from anywhere --+
  *
  * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a
@@ -21,12 +21,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "model/generate.h"
 #include "model/sampler.h"
-#include "serve/deliver.h"
+#include "serve/detokenize.h"
 #include "serve/engine.h"
-#include "serve/loader.h"
-#include "serve/render.h"
-#include "serve/select.h"
+#include "serve/fleet_reader.h"
+#include "serve/prompt.h"
+#include "serve/doc_select.h"
 #include "serve/slots.h"
 
 enum {
@@ -102,7 +103,7 @@ struct fl_job {
   fl_draft draft;
   size_t n_draft; /* tokens of it in this step */
   fl_gate gate;
-  fl_deliver deliver;
+  fl_detokenizer deliver;
   size_t max_new, drafted, accepted;
   double first; /* clock of the first token */
   int32_t row_token[1 + FL_DRAFT_MAX];
@@ -110,7 +111,7 @@ struct fl_job {
 };
 
 typedef struct fl_load { /* what is read for a job, or was */
-  fl_supply *supply;     /* the loader's until `there`; NULL: none */
+  fl_fetch_plan *supply; /* the loader's until `there`; NULL: none */
   fl_job *job;           /* NULL: it has gone */
   bool there;
   double began;
@@ -150,16 +151,16 @@ struct fl_engine {
   fl_sampler **sampler; /* [ranks of the team] */
   float *logits;        /* [out_rows, n_vocab] */
   size_t out_rows;
-  fl_renderer renderer;
+  fl_prompter renderer;
   fl_answers answers;
-  fl_stickies stickies;
+  fl_affinities stickies;
   fl_prefixes prefixes;
   fl_slots slots;
   fl_spill *spill;
   fl_cost cost;
-  double trimmed;    /* clock of the last time that free pages were given back */
-  double row_s;      /* smoothed seconds of a row in a slice of prefill */
-  fl_loader *loader; /* NULL without a fleet */
+  double trimmed;          /* clock of the last time that free pages were given back */
+  double row_s;            /* smoothed seconds of a row in a slice of prefill */
+  fl_fleet_reader *loader; /* NULL without a fleet */
   fl_load load;
   fl_look look;
   bool held_up; /* nobody in the queue can go on before there is news */
@@ -180,13 +181,13 @@ void fl_mailbox_wake(fl_mailbox *b); /* any thread: the engine has something to 
 void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string, int code,
                    const char *text);
 
-/* admit.c */
+/* scheduler.c */
 /* Moves jobs from the queue into slots; true: there was no time for all that might have gone. */
 bool fl_engine_admit(fl_engine *e);
 /* Lets jobs go on whose rows have been read. */
 void fl_engine_join(fl_engine *e);
 
-/* needs.c; those with an err with the fleet held */
+/* io_wait.c; those with an err with the fleet held */
 /* What the job's documents take from the disk: *waits, or fl_engine_compose has all that it needs.
  * Otherwise the error is the job's; FL_EFULL: there is no room to read it, for now. */
 int fl_engine_need(fl_engine *e, fl_job *j, bool *waits, fl_err *err);
@@ -205,7 +206,7 @@ void fl_engine_need_over(fl_engine *e, const fl_job *j);
 void fl_engine_supplied(fl_engine *e, const fl_loaded *l); /* the loader has ended it */
 void fl_engine_load_release(fl_engine *e);                 /* once the loader has been stopped */
 
-/* recall.c */
+/* warm_start.c */
 /* Fills in what the spilled files tell of earlier conversations. */
 void fl_engine_recall(fl_engine *e);
 

@@ -36,7 +36,7 @@ void fl_job_unref(fl_job *j) {
   fl_ids_release(&j->prompt);
   fl_ids_release(&j->out);
   fl_suffix_release(&j->own);
-  fl_deliver_release(&j->deliver);
+  fl_detokenizer_release(&j->deliver);
   fl_mailbox_unref(j->box);
   fl_free(j);
 }
@@ -124,8 +124,8 @@ static void make_key(fl_request *q, const char *conversation) {
 /* Shows that the conversation can be rendered and could fit, while the caller can still be told. */
 static int check_prompt(const fl_engine *e, const fl_request *q, fl_err *err) {
   fl_ids ids = { 0 };
-  const fl_render c = { .msgs = q->msgs, .n_msgs = q->n_msgs, .thinking = q->thinking };
-  int rc = fl_render_ids(&e->renderer, &c, &ids, err);
+  const fl_prompt c = { .msgs = q->msgs, .n_msgs = q->n_msgs, .thinking = q->thinking };
+  int rc = fl_prompt_ids(&e->renderer, &c, &ids, err);
   if (rc == FL_OK && ids.len + 1 > e->opt.ctx)
     rc = fl_fail(err, FL_EINPUT,
                  "the conversation has %zu tokens, which leaves no room for an answer "
@@ -173,8 +173,8 @@ static int fill(fl_job *j, fl_engine *e, const fl_job_request *r, fl_err *err) {
   j->rng = fl_rng_stream(q->seed, FL_RNG_USER, 0, turns_before(q), 0);
   fl_gate_init(&j->gate);
   bool special = q->thinking && fl_model_template(e->model) == FL_TEMPLATE_GEMMA4;
-  fl_deliver_init(&j->deliver, fl_model_tokenizer(e->model), special, q->stop, q->n_stop,
-                  q->logprobs, q->n_top);
+  fl_detokenizer_init(&j->deliver, fl_model_tokenizer(e->model), special, q->stop, q->n_stop,
+                      q->logprobs, q->n_top);
   return rc;
 }
 
@@ -201,7 +201,7 @@ int fl_job_new(fl_job **out, fl_engine *e, const fl_job_request *r, const fl_job
 
 static void remember(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string) {
   size_t len;
-  const char *text = fl_deliver_text(&j->deliver, &len);
+  const char *text = fl_detokenizer_text(&j->deliver, &len);
   if (j->prefix == NULL || j->out.len == 0) return;
   if (e->opt.speculate) fl_prefix_remember(j->prefix, j->req.owner, j->out.data, j->out.len);
   if ((how != FL_FINISH_STOP && how != FL_FINISH_LENGTH) || stop_string != NULL) return;

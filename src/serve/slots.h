@@ -31,7 +31,7 @@
 #ifndef FL_SERVE_SLOTS_H
 #define FL_SERVE_SLOTS_H
 
-#include "serve/prefix.h"
+#include "serve/prefix_cache.h"
 #include "serve/spill.h"
 
 typedef enum fl_slot_state {

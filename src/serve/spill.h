@@ -20,7 +20,7 @@
 #ifndef FL_SERVE_SPILL_H
 #define FL_SERVE_SPILL_H
 
-#include "serve/prefix.h"
+#include "serve/prefix_cache.h"
 
 enum { FL_SPILL_MIN = 32 }; /* tokens that are worth a file */
 

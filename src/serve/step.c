@@ -30,9 +30,9 @@ typedef struct plan {
 static bool in_prompt(const fl_job *j) { return j->done < j->prompt.len; }
 static bool due_prompt(const fl_job *j) { return j->ready && in_prompt(j); }
 
-static void add_span(plan *p, fl_job *j, const int32_t *tokens, size_t n, size_t n_silent) {
+static void add_span(plan *p, fl_job *j, const int32_t *tokens, size_t n, size_t n_no_output) {
   p->span[p->n] =
-      (fl_span){ .seq = j->slot->seq, .tokens = tokens, .n_rows = n, .n_silent = n_silent };
+      (fl_span){ .seq = j->slot->seq, .tokens = tokens, .n_rows = n, .n_no_output = n_no_output };
   p->job[p->n++] = j;
   j->rows = n;
   p->rows += n;
@@ -134,7 +134,7 @@ static bool take_token(const fl_engine *e, fl_sampler *sampler, fl_job *j, size_
   j->carry = token;
   fl_ids_push(&j->out, token);
   if (e->opt.speculate) (void)fl_suffix_append(&j->own, &token, 1);
-  if (j->out.oom || fl_deliver_token(&j->deliver, token, logits, n_vocab, &stopped) != FL_OK) {
+  if (j->out.oom || fl_detokenizer_token(&j->deliver, token, logits, n_vocab, &stopped) != FL_OK) {
     end_with(t, FL_FINISH_ERROR);
   } else if (stopped >= 0) {
     end_with(t, FL_FINISH_STOP);
@@ -149,7 +149,7 @@ static bool take_token(const fl_engine *e, fl_sampler *sampler, fl_job *j, size_
 static bool show(fl_job *j, bool last, int *rc) {
   fl_job_delta d;
   bool any = false;
-  *rc = fl_deliver_piece(&j->deliver, last, &d, &any);
+  *rc = fl_detokenizer_piece(&j->deliver, last, &d, &any);
   return *rc == FL_OK && (!any || j->sink.on_delta(j->sink.ctx, &d));
 }
 
@@ -342,9 +342,10 @@ void fl_engine_embed_slice(fl_engine *e) {
   const plan beside = { .n = e->n_jobs };
   size_t left = t->ids.len - t->at, take = slice_rows(e, &beside);
   if (take > left) take = left;
-  const fl_span span = {
-    .seq = t->seq, .tokens = t->ids.data + t->at, .n_rows = take, .n_silent = take - (take == left)
-  };
+  const fl_span span = { .seq = t->seq,
+                         .tokens = t->ids.data + t->at,
+                         .n_rows = take,
+                         .n_no_output = take - (take == left) };
   if (rc == FL_OK) rc = fl_pass_forward(e->pass, &span, 1, &t->err);
   t->at += take;
   if (rc == FL_OK && t->at < t->ids.len) return;

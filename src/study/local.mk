@@ -2,11 +2,13 @@ noinst_LIBRARIES += src/libflstudy.a
 src_libflstudy_a_SOURCES = \
 	src/study/chunk.c \
 	src/study/conv.c src/study/conv.h \
+	src/study/conv_json.c src/study/conv_json.h \
 	src/study/doc_text.c \
 	src/study/note.c src/study/note.h \
 	src/study/part.c src/study/part.h \
-	src/study/remote.c src/study/remote.h src/study/remote_reply.h \
-	src/study/remote_reply.c src/study/remote_teacher.c \
 	src/study/reject.c src/study/reject.h \
+	src/study/remote.c src/study/remote.h \
+	src/study/remote_reply.c src/study/remote_reply.h \
+	src/study/remote_teacher.c \
 	src/study/study.c src/study/study.h
 STUDY_LIBS = src/libflstudy.a $(CARTRIDGE_LIBS)

@@ -43,7 +43,7 @@ int fl_teach_here(fl_target_room *room, const fl_ids *prompt, const fl_ids *answ
     if (rc != FL_OK) break;
     const size_t before = first > at ? first - at : 0;
     const fl_span span = {
-      .seq = seq, .tokens = ids.data + at, .n_rows = n, .n_silent = before < n ? before : n
+      .seq = seq, .tokens = ids.data + at, .n_rows = n, .n_no_output = before < n ? before : n
     };
     rc = fl_pass_forward(pass, &span, 1, err);
     if (rc == FL_OK) add_rows(room, pass, at, n, first, ids.len, logits, o->top_mass);

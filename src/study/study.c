@@ -185,7 +185,7 @@ static void tear_down(maker *mk) {
   }
   for (size_t i = 0; i < mk->n_base; i++) fl_seq_free(mk->base[i].seq);
   fl_kv_pool_trim(mk->pool);
-  fl_pass_rest(mk->pass);
+  fl_pass_evict_pages(mk->pass);
   fl_free(mk->item);
   fl_free(mk->base);
   fl_free(mk->stream);

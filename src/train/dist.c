@@ -184,7 +184,7 @@ int fl_dist_exchange(fl_dist *d, const char *what, int rc, const fl_buf *mine, f
 static size_t cut(const fl_dist *d, size_t n) {
   for (size_t r = 0; r < d->count; r++) {
     size_t first, end;
-    fl_share(n, (unsigned)r, (unsigned)d->count, &first, &end);
+    fl_thread_range(n, (unsigned)r, (unsigned)d->count, &first, &end);
     d->bytes[r] = (end - first) * sizeof(float);
   }
   return d->bytes[d->rank] / sizeof(float);

@@ -3,7 +3,7 @@
  * Every rank holds the same state and takes the same decisions by itself. What is spread over them
  * is the work on single conversations, and what is exchanged are its results, so that N ranks give
  * the bits of one. All calls here are collective: every rank makes the same ones in the same order.
- * The transport is a table of three functions: this layer knows no MPI (edge/mpi.h), and tests use
+ * The transport is a table of three functions: this layer knows no MPI (net/mpi.h), and tests use
  * threads. NULL stands for a process that is alone: nothing is exchanged.
  *
  * Errors. A rank that fails returns through its callers as ever; the program's last call is

@@ -1,5 +1,5 @@
 /* step.c - one step: compose, forward, loss, backward, optimizer. Which conversations are this
- * rank's: spread.h; they are numbered here as they are there, in `mine`.
+ * rank's: shard.h; they are numbered here as they are there, in `mine`.
  *
  * A conversation stands behind the cartridges' own arrays, which the pass lays out layer by layer:
  * no composed prefix is held. Conversations are cut into groups, in order: as many as fit a pass
@@ -15,7 +15,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "train/spread.h"
+#include "train/shard.h"
 
 struct fl_stepper {
   const fl_model *model;
@@ -30,14 +30,14 @@ struct fl_stepper {
   size_t *row;             /* [max_sup] */
   fl_target_row *target;   /* [max_sup] */
   double *row_loss;        /* [max_sup] */
-  fl_spread spread;
+  fl_shard spread;
   const struct job *running; /* while its groups run */
 };
 
 /* One call's arguments. */
 typedef struct job {
   fl_stepper *s;
-  const fl_trainee *trainees;
+  const fl_trainable *trainees;
   size_t n_trainees;
   const fl_step_conv *convs;
   size_t n_convs;
@@ -53,9 +53,9 @@ typedef struct job {
 static void layer_rests(void *ctx, size_t layer) {
   const job *j = ((const fl_stepper *)ctx)->running;
   for (size_t i = 0; i < j->n_trainees; i++) {
-    const fl_trainee *t = &j->trainees[i];
-    fl_rows_rest_layer(&t->cart->rows, layer);
-    if (t->grad && t->grad->block) fl_rows_rest_layer(t->grad, layer);
+    const fl_trainable *t = &j->trainees[i];
+    fl_rows_evict_pages_layer(&t->cart->rows, layer);
+    if (t->grad && t->grad->block) fl_rows_evict_pages_layer(t->grad, layer);
   }
 }
 
@@ -79,7 +79,7 @@ static int alloc_scratch(fl_stepper *s, fl_err *err) {
   if (!s->prefix || !s->span || !s->grad_span || !s->grad_part || !s->row || !s->target ||
       !s->row_loss)
     return fl_fail(err, FL_ENOMEM, "out of memory for a training step; lower --accum");
-  return fl_spread_init(&s->spread, l->dist, l->max_convs, l->max_parts, err);
+  return fl_shard_init(&s->spread, l->dist, l->max_convs, l->max_parts, err);
 }
 
 static int size_pass(fl_stepper *s, fl_err *err) {
@@ -130,7 +130,7 @@ void fl_stepper_free(fl_stepper *s) {
   fl_free(s->row);
   fl_free(s->target);
   fl_free(s->row_loss);
-  fl_spread_release(&s->spread);
+  fl_shard_release(&s->spread);
   fl_free(s);
 }
 
@@ -232,7 +232,7 @@ static void gather_spans(job *j, size_t first, size_t n) {
     size_t position = 0;
     s->span[i] = (fl_span){ .tokens = c->conv->tokens.data,
                             .n_rows = conv_rows(c->conv),
-                            .n_silent = conv_silent(c->conv),
+                            .n_no_output = conv_silent(c->conv),
                             .parts = part,
                             .n_parts = c->n_parts };
     for (size_t k = 0; k < c->n_parts; k++) {
@@ -271,7 +271,7 @@ static void gather_grads(const job *j, size_t first, size_t n) {
     for (size_t k = 0; k < c->n_parts; k++) {
       const fl_cartridge *cart = j->trainees[c->parts[k]].cart;
       const fl_rows *g =
-          fl_spread_grad(&s->spread, j->trainees, j->convs, s->spread.mine[first + i], k);
+          fl_shard_grad(&s->spread, j->trainees, j->convs, s->spread.mine[first + i], k);
       assert(!g || g->n_rows == cart->rows.n_rows - cart->frozen);
       *part++ = (fl_grad_part){ .n_rows = cart->rows.n_rows,
                                 .skip = cart->frozen,
@@ -323,7 +323,7 @@ static int open_grads(job *j) {
   j->lent = fl_calloc(j->n_trainees + 1, sizeof *j->lent);
   if (!j->lent) return fl_fail(j->err, FL_ENOMEM, "out of memory for a training step");
   for (size_t i = 0; rc == FL_OK && i < j->n_trainees; i++) {
-    const fl_trainee *t = &j->trainees[i];
+    const fl_trainable *t = &j->trainees[i];
     if (t->grad && t->grad->block) fl_rows_zero(t->grad);
     if (!t->grad || t->grad->block || !is_visible(j, i)) continue;
     rc = fl_cart_grad_init(t->grad, fl_model_hparams(j->s->model), t->cart, j->err);
@@ -348,26 +348,26 @@ static int run_own(job *j) {
   fl_stepper *s = j->s;
   int rc = open_grads(j);
   if (rc == FL_OK && j->backward)
-    rc = fl_spread_room(&s->spread, j->trainees, j->n_trainees, j->convs, j->err);
+    rc = fl_shard_room(&s->spread, j->trainees, j->n_trainees, j->convs, j->err);
   s->running = j;
   for (size_t at = 0, end; rc == FL_OK && at < s->spread.n_mine; at = end) {
     end = group_end(j, at);
     rc = run_group(j, at, end - at);
   }
-  fl_pass_rest(s->pass);
+  fl_pass_evict_pages(s->pass);
   return rc;
 }
 
 static int run_job(job *j) {
-  fl_spread *sp = &j->s->spread;
+  fl_shard *sp = &j->s->spread;
   int rc = check_job(j);
   if (rc != FL_OK) return rc;
-  fl_spread_plan(sp, j->convs, j->n_convs, j->backward);
+  fl_shard_plan(sp, j->convs, j->n_convs, j->backward);
   rc = run_own(j);
   if (j->backward)
-    rc = fl_spread_collect(sp, fl_model_kernels(j->s->model), rc, j->trainees, j->n_trainees,
-                           j->convs, j->n_convs, j->err);
-  fl_spread_drop(sp);
+    rc = fl_shard_collect(sp, fl_model_kernels(j->s->model), rc, j->trainees, j->n_trainees,
+                          j->convs, j->n_convs, j->err);
+  fl_shard_drop(sp);
   for (size_t i = 0; i < j->n_convs; i++) j->loss += sp->loss[i];
   if (rc == FL_OK && !isfinite(j->loss))
     rc = fl_fail(j->err, FL_EFAIL,
@@ -387,7 +387,7 @@ static double norm_and_clip(const job *j, double clip) {
     const double norm = fl_rows_norm(g);
     sum += norm * norm;
     if (clip > 0 && norm > clip) fl_rows_scale(g, (float)(clip / norm));
-    fl_rows_rest(g);
+    fl_rows_evict_pages(g);
   }
   return sqrt(sum);
 }
@@ -412,8 +412,8 @@ static int grad_job(job *j, double clip, fl_step_result *r) {
   return FL_OK;
 }
 
-int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
-                 size_t n_convs, fl_step_result *r, fl_err *err) {
+int fl_step_grad(fl_stepper *s, fl_trainable *trainees, size_t n_trainees,
+                 const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err) {
   job j = { .s = s,
             .trainees = trainees,
             .n_trainees = n_trainees,
@@ -429,7 +429,7 @@ int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const f
 
 static void take_steps(job *j, const fl_rate *rate) {
   for (size_t i = 0; i < j->n_trainees; i++) {
-    const fl_trainee *t = &j->trainees[i];
+    const fl_trainable *t = &j->trainees[i];
     if (!t->grad || !is_visible(j, i)) continue;
     const double lr = fl_rate_at(rate, t->cart->steps);
     fl_adam_step(fl_model_kernels(j->s->model), j->s->team, t->cart, t->adam, t->grad, lr);
@@ -437,7 +437,7 @@ static void take_steps(job *j, const fl_rate *rate) {
   }
 }
 
-int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
+int fl_step(fl_stepper *s, fl_trainable *trainees, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err) {
   job j = { .s = s,
             .trainees = trainees,
@@ -455,7 +455,7 @@ int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_ste
   return rc;
 }
 
-int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
+int fl_step_eval(fl_stepper *s, const fl_trainable *trainees, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err) {
   job j = { .s = s,
             .trainees = trainees,

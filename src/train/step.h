@@ -18,12 +18,12 @@
 #include "train/dist.h"
 
 /* One resident cartridge as the trainer sees it; arrays belong to the fleet. */
-typedef struct fl_trainee {
+typedef struct fl_trainable {
   fl_cartridge *cart;
   fl_adam *adam; /* may be NULL where no step is taken (fl_step_grad, fl_step_eval) */
   fl_rows *grad; /* of the trainable rows' shape; without a block: given one for the step,
                          where the cartridge is visible; NULL: a part that is not trained */
-} fl_trainee;
+} fl_trainable;
 
 typedef struct fl_step_conv {
   const fl_conv *conv;
@@ -74,14 +74,14 @@ void fl_stepper_free(fl_stepper *s);
 
 /* Without FL_OK nothing changed but the gradients; a loss or gradient that is not finite is
  * FL_EFAIL before any cartridge moved. */
-int fl_step(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
+int fl_step(fl_stepper *s, fl_trainable *trainees, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err);
 /* Losses only (held-out), nothing changes; by this rank alone. */
-int fl_step_eval(fl_stepper *s, const fl_trainee *trainees, size_t n_trainees,
+int fl_step_eval(fl_stepper *s, const fl_trainable *trainees, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err);
 /* Gradients only, for gates and tests: trainees' grad, which has a block, is filled; no optimizer
  * step. */
-int fl_step_grad(fl_stepper *s, fl_trainee *trainees, size_t n_trainees, const fl_step_conv *convs,
-                 size_t n_convs, fl_step_result *r, fl_err *err);
+int fl_step_grad(fl_stepper *s, fl_trainable *trainees, size_t n_trainees,
+                 const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err);
 
 #endif

@@ -12,8 +12,8 @@ export LC_ALL
 check() {
   (cd "$1" && find src tui -name '*.[ch]' -print | sort | xargs awk '
     BEGIN {
-      n = split("base formats text sources kernels model cartridge study train fleet serve edge " \
-                "commands", order, " ")
+      n = split("base formats text sources kernels model cartridge study train fleet retrieval " \
+                "answer trainer serve net http commands", order, " ")
       for (i = 1; i <= n; i++) rank[order[i]] = i
       # external header -> how many files may include it
       limit["blis"] = 1; limit["cJSON"] = 1; limit["curses"] = 2; limit["microhttpd"] = 1

@@ -1,0 +1,15 @@
+/* mapped_isa.h - widening of rows that lie as the file has them, one build per level. Private to
+ * this folder.
+ */
+#ifndef FL_KERNELS_MAPPED_ISA_H
+#define FL_KERNELS_MAPPED_ISA_H
+
+#include "kernels/panel.h"
+
+struct fl_mapped_ops {
+  /* As fl_gemm_small_ops.widen for a matrix that is borrowed: out [n][ld] = inputs [k0, k0 + n) of
+   * the rows of a panel, lanes past n_out zero. */
+  void (*widen)(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n);
+};
+
+#endif

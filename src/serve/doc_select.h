@@ -1,0 +1,48 @@
+/* doc_select.h - which documents a conversation stands behind.
+ *
+ * The choice of the first turn sticks: to the conversation's id, or without one to the hash of its
+ * whole opening. With `adaptive` a later turn may change it, when documents outside score better by
+ * the margin. A conversation whose opening no document fits is asked anew at each turn.
+ */
+#ifndef FL_SERVE_DOC_SELECT_H
+#define FL_SERVE_DOC_SELECT_H
+
+#include "retrieval/retrieval.h"
+#include "serve/prefix_cache.h"
+
+typedef struct fl_affinity {
+  char key[FL_HASH_TEXT]; /* of a conversation */
+  fl_selection docs;
+  char print[FL_HASH_TEXT]; /* the prefix it stands behind; "" not known */
+  uint64_t used;
+} fl_affinity;
+
+typedef struct fl_affinities {
+  fl_affinity **entry;
+  size_t n, cap; /* the longest unused goes when all cap places are taken */
+  uint64_t clock;
+} fl_affinities;
+
+int fl_affinities_init(fl_affinities *s, size_t cap);
+void fl_affinities_release(fl_affinities *s);
+fl_affinity *fl_affinities_find(fl_affinities *s, const char *key);
+/* Sets the choice of a conversation. FL_ENOMEM: it is not remembered. */
+int fl_affinities_put(fl_affinities *s, const char *key, const fl_selection *docs,
+                      const char *print);
+
+typedef struct fl_doc_select_options {
+  fl_rag_options rag;
+  bool adaptive;
+  double margin;
+} fl_doc_select_options;
+
+/* *out = the documents for this turn. known: the conversation's choice so far, NULL at the first
+ * turn. query: the last user's message. *kept: the choice is the one known. */
+int fl_doc_select(fl_selection *out, bool *kept, fl_fleet *f, const fl_doc_select_options *o,
+                  const fl_affinity *known, const char *query, size_t len, fl_err *err);
+
+/* Whether documents outside the choice win over it: hits scored for the present turn. Pure. */
+bool fl_doc_select_switches(const fl_doc_select_options *o, const size_t *chosen, size_t n_chosen,
+                            const fl_hits *hits);
+
+#endif

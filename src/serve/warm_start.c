@@ -1,0 +1,54 @@
+/* warm_start.c - what a restart learns from the spilled conversations: whose documents they stand
+ * behind, and the ids of the answers in them. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "serve/engine_state.h"
+
+static void recall_documents(fl_engine *e, const fl_spill_file *f) {
+  fl_selection s = { .n = f->n_docs };
+  if (f->n_docs == 0 || e->fleet == NULL) return;
+  memcpy(s.doc, f->doc, f->n_docs * sizeof *s.doc);
+  (void)fl_affinities_put(&e->stickies, f->key, &s, f->print); /* the key is the owner's own */
+}
+
+/* The text that the client saw of ids[0..n), as it was delivered. */
+static void recall_answer(fl_engine *e, const fl_spill_file *f, size_t first, size_t n) {
+  const fl_ids before = { .data = f->ids, .len = first };
+  fl_detokenizer d;
+  fl_job_delta piece;
+  bool any;
+  char scope[FL_SCOPE_TEXT];
+  int rc = FL_OK, stopped;
+  fl_answers_scope(scope, f->print, f->owner);
+  fl_detokenizer_init(&d, fl_model_tokenizer(e->model), false, NULL, 0, false, 0);
+  for (size_t i = 0; rc == FL_OK && i < n; i++)
+    rc = fl_detokenizer_token(&d, f->ids[first + i], NULL, 0, &stopped);
+  if (rc == FL_OK) rc = fl_detokenizer_piece(&d, true, &piece, &any);
+  if (rc == FL_OK)
+    fl_answers_add(&e->answers, scope, &before, d.text.data != NULL ? d.text.data : "", d.text.len,
+                   f->ids + first, n);
+  fl_detokenizer_release(&d);
+}
+
+/* An answer stands between an opener and the end of its turn; contents hold no control tokens, so
+ * neither can be mistaken. */
+static void recall_answers(fl_engine *e, const fl_spill_file *f) {
+  const fl_ids *opener = &e->renderer.opener[0];
+  const int32_t close =
+      fl_chat_end_of_turn(fl_model_template(e->model), fl_model_tokenizer(e->model));
+  for (size_t at = 0; opener->len > 0 && at + opener->len <= f->n; at++) {
+    if (memcmp(f->ids + at, opener->data, opener->len * sizeof *opener->data) != 0) continue;
+    size_t first = at + opener->len, end = first;
+    while (end < f->n && f->ids[end] != close) end++;
+    recall_answer(e, f, first, end - first); /* the last one may be cut: then nobody asks for it */
+    at = end - 1;
+  }
+}
+
+void fl_engine_recall(fl_engine *e) {
+  for (size_t i = 0; i < fl_spill_n(e->spill); i++) {
+    recall_documents(e, fl_spill_at(e->spill, i));
+    recall_answers(e, fl_spill_at(e->spill, i));
+  }
+}
