@@ -48,7 +48,8 @@ typedef struct fl_lexical_source {
 
 /* Writes the index of these documents, synced. from: an index of before; documents that it has are
  * taken over without asking for their text. NULL, or one that cannot be used: all are read.
- * path NULL: into memory, and *out is that index. Else out may be NULL. A failure leaves no file. */
+ * path NULL: into memory, and *out is that index. Else out may be NULL. A failure leaves no file.
+ */
 int fl_lexical_build(fl_lexical **out, const char *path, const char *from,
                      const fl_lexical_source *source, fl_err *err);
 

@@ -1,5 +1,6 @@
-/* lexical_build.c - writing a lexical index: from texts, or from the one before and the texts of what
- * has changed. The file is new and nobody names it yet, so that SQLite need not keep a journal. */
+/* lexical_build.c - writing a lexical index: from texts, or from the one before and the texts of
+ * what has changed. The file is new and nobody names it yet, so that SQLite need not keep a
+ * journal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/state.h"
+#include "retrieval/fleet_words.h"
 #include "study/study.h"
 
 static int embed_ids(fl_ids *out, const fl_fleet *f, const char *text, size_t len, fl_err *err) {
@@ -158,7 +159,22 @@ int fl_manifest_read_index(fl_index **out, const fl_manifest *m, const char *dir
             "rebuilt with flotilla index",
             path);
   fl_free(path);
+  if (rc == FL_OK) (void)fl_manifest_open_words(&(*out)->lexical, m, dir, NULL);
   return rc;
+}
+
+/* Why there are none: a fleet from before, a lost file or a damaged one. The trainer has the words
+ * that it wrote or will write them. */
+static void make_words(fl_fleet *f, fl_index *x) {
+  fl_err why = { 0 }, gone = { 0 };
+  int rc = fl_manifest_open_words(&x->lexical, &f->m, f->dir, &why);
+  if (rc == FL_OK) return;
+  if (f->rows_of == NULL && fl_fleet_words_make(&x->lexical, f, &gone) == FL_OK) {
+    if (rc != FL_ENOENT) fl_warn("%s; until then words are read from the documents", why.text);
+  } else {
+    fl_warn("%s: without an index of words, searched by vectors alone; make it with flotilla index",
+            f->dir);
+  }
 }
 
 int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
@@ -171,18 +187,41 @@ int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
     fl_err why = { 0 };
     fl_index *x = NULL;
     int rc = fl_manifest_read_index(&x, &f->m, f->dir, dim, &why);
+    bool lost = rc == FL_ENOENT || (rc == FL_OK && x->lexical == NULL);
+    if (lost && left > 0 && fl_fleet_moved_on(f)) {
+      fl_index_free(x);
+      continue;
+    }
+    if (rc == FL_OK && x->lexical == NULL) make_words(f, x);
     if (rc == FL_OK) fl_fleet_index_set(f, x);
-    if (rc == FL_ENOENT && left > 0 && fl_fleet_moved_on(f)) continue;
     if (rc != FL_OK && err != NULL) *err = why;
     return rc;
   }
 }
 
-static void print_doc(fl_buf *b, const fl_fleet *f, const fl_hit *h) {
+/* What each ranking says; nothing of one that has not found it. */
+static void print_parts(fl_buf *b, const fl_hits *all, const fl_hit *h) {
+  const char *between = "";
+  if (h->cosine_rank > 0)
+    fl_buf_printf(b, ",\"cosine\":%.6f,\"cosine_rank\":%u", h->cosine, h->cosine_rank);
+  if (h->words_rank == 0) return;
+  fl_buf_printf(b, ",\"words\":%.6f,\"words_rank\":%u,\"matched\":[", h->words, h->words_rank);
+  for (size_t i = 0; i < all->n_words; i++) {
+    if (!(h->matched >> i & 1)) continue;
+    fl_buf_puts(b, between);
+    fl_json_escape(b, all->word[i], strlen(all->word[i]));
+    between = ",";
+  }
+  fl_buf_putc(b, ']');
+}
+
+static void print_doc(fl_buf *b, const fl_fleet *f, const fl_hits *all, const fl_hit *h) {
   const fl_doc_entry *d = &f->m.doc[h->doc];
   fl_buf_printf(b, "{\"doc\":%lu,\"name\":", (unsigned long)d->id);
   fl_json_escape(b, d->name, strlen(d->name));
-  fl_buf_printf(b, ",\"score\":%.6f}", h->score);
+  fl_buf_printf(b, ",\"score\":%.6f", h->score);
+  print_parts(b, all, h);
+  fl_buf_putc(b, '}');
 }
 
 void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
@@ -195,15 +234,22 @@ void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
     fl_buf_printf(b, "%s{\"chunk\":%zu,\"doc\":%lu,\"score\":%.6f}", i ? "," : "", c->chunk,
                   (unsigned long)f->m.doc[c->doc].id, c->score);
   }
+  fl_buf_puts(b, "],\"passages\":[");
+  for (size_t i = 0; i < h->n_passages; i++) {
+    const fl_hit *p = &h->passage[i];
+    fl_buf_printf(b, "%s{\"passage\":%zu,\"doc\":%lu,\"score\":%.6f}", i ? "," : "", p->passage,
+                  (unsigned long)f->m.doc[p->doc].id, p->score);
+  }
   fl_buf_puts(b, "],\"docs\":[");
   for (size_t i = 0; i < h->n_ranked; i++) {
     if (i > 0) fl_buf_putc(b, ',');
-    print_doc(b, f, &h->ranked[i]);
+    print_doc(b, f, h, &h->ranked[i]);
   }
   fl_buf_puts(b, "],\"chosen\":[");
   for (size_t i = 0; i < h->n_docs; i++)
     fl_buf_printf(b, "%s%lu", i ? "," : "", (unsigned long)f->m.doc[h->doc[i].doc].id);
-  fl_buf_printf(b, "],\"floor\":%.6f,\"margin\":%.6f", o->floor, h->margin);
+  fl_buf_printf(b, "],\"by\":\"%s\",\"floor\":%.6f,\"margin\":%.6f", fl_rag_by_words[o->by],
+                o->floor, h->margin);
 }
 
 static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
@@ -217,12 +263,23 @@ static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   fl_event_emit(f->log, &e);
 }
 
-int fl_fleet_retrieve_by(fl_fleet *f, float *vector, const fl_rag_options *o, fl_hits *out,
-                         fl_err *err) {
+/* vector NULL: words alone are asked. */
+static int search(fl_fleet *f, const char *query, size_t len, float *vector,
+                  const fl_rag_options *o, fl_hits *out, fl_err *err) {
   int rc = fl_fleet_load_index(f, err);
   if (rc != FL_OK) return rc;
-  fl_index_centre(fl_fleet_index_of(f), vector);
-  return fl_index_search(fl_fleet_index_of(f), vector, f->m.n, o, out, err);
+  const fl_index *x = fl_fleet_index_of(f);
+  if (o->by == FL_RAG_LEXICAL && x->lexical == NULL)
+    return fl_fail(err, FL_EINPUT,
+                   "%s: no index of words to search in; make it with flotilla index", f->dir);
+  if (vector != NULL) fl_index_centre(x, vector);
+  const fl_question q = { query, len, vector };
+  return fl_search(out, x, &f->m, &q, o, err);
+}
+
+int fl_fleet_retrieve_by(fl_fleet *f, const char *query, size_t len, float *vector,
+                         const fl_rag_options *o, fl_hits *out, fl_err *err) {
+  return search(f, query, len, vector, o, out, err);
 }
 
 int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
@@ -231,10 +288,13 @@ int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   if (f->model == NULL) return fl_fail(err, FL_EUSAGE, "%s: opened without a model", f->dir);
   int rc = fl_fleet_load_index(f, err);
   if (rc != FL_OK) return rc;
-  float *v = fl_calloc(fl_fleet_index_of(f)->dim, sizeof *v);
-  if (v == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory to search");
-  if (rc == FL_OK) rc = fl_embed(f, &query, &len, 1, v, err);
-  if (rc == FL_OK) rc = fl_fleet_retrieve_by(f, v, o, out, err);
+  float *v = NULL;
+  if (o->by != FL_RAG_LEXICAL) {
+    v = fl_calloc(fl_fleet_index_of(f)->dim, sizeof *v);
+    rc = v != NULL ? fl_embed(f, &query, &len, 1, v, err)
+                   : fl_fail(err, FL_ENOMEM, "not enough memory to search");
+  }
+  if (rc == FL_OK) rc = search(f, query, len, v, o, out, err);
   if (rc == FL_OK) log_query(f, query, len, o, out, fl_now_s() - began);
   if (f->rows_of != NULL) fl_index_forget(f);
   fl_free(v);
@@ -260,4 +320,21 @@ int fl_fleet_chunk_span(const fl_fleet *f, const fl_hit *piece, size_t n_tokens,
                    f->m.doc[piece->doc].name);
   fl_chunk_span(n_tokens, chunk, i, first, end);
   return FL_OK;
+}
+
+int fl_fleet_passage(fl_fleet *f, const fl_hit *passage, fl_buf *out, fl_err *err) {
+  const fl_index *x = fl_fleet_index_of(f);
+  fl_lexical_passage p = { 0 };
+  if (x == NULL || x->lexical == NULL)
+    return fl_fail(err, FL_EUSAGE, "a passage needs a retrieval first");
+  int rc =
+      fl_lexical_read(x->lexical, f->m.doc[passage->doc].id, (uint32_t)passage->passage, &p, err);
+  if (rc != FL_OK) return rc;
+  if (p.heading.len > 0) {
+    fl_buf_append(out, p.heading.data, p.heading.len);
+    fl_buf_puts(out, "\n\n");
+  }
+  fl_buf_append(out, p.text.data, p.text.len);
+  fl_lexical_passage_release(&p);
+  return out->oom ? fl_fail(err, FL_ENOMEM, "not enough memory for a passage") : FL_OK;
 }

@@ -1,5 +1,5 @@
-/* words.c - see words.h. A run is found first, with the places where its parts begin; then the whole
- * and the parts are given. */
+/* words.c - see words.h. A run is found first, with the places where its parts begin; then the
+ * whole and the parts are given. */
 #include "retrieval/words.h"
 
 #include <stdint.h>

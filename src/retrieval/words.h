@@ -1,4 +1,5 @@
-/* words.h - the words of a text as a lexical index knows them: in small letters and without accents.
+/* words.h - the words of a text as a lexical index knows them: in small letters and without
+ * accents.
  *
  * A word is a run of letters and digits. One that holds a connector (fl_embed, --rag-floor, 3.14,
  * index.c, std::vector, c++) or small and large letters in turn (getName) is given whole first, and
