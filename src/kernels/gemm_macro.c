@@ -10,9 +10,9 @@
  *       barrier
  *
  * A tile of C that sticks out of the matrix goes through a whole tile beside it; rows that do not
- * fill a tile take the route of few rows instead, which has the same bits. Threads take columns as
- * they come to need them (rows are parted where there are fewer units than threads), so a thread
- * that another program slows down does not hold up the others, and no element is written by two.
+ * fill a tile take the product with few rows instead, which has the same bits. Threads take columns
+ * as they become free (rows are divided where there are fewer units than threads), so a slow thread
+ * does not hold up the others, and no element is written by two.
  */
 #include "kernels/gemm_macro.h"
 
@@ -20,13 +20,14 @@
 
 #include "base/mem.h"
 #include "kernels/gemm_small_isa.h"
+#include "kernels/transpose_isa.h"
 
 enum {
   ROWS_CHUNK = 324, /* a step's pass of 320 rows is one chunk: a block of B is made once for it */
   CACHED_FLOATS = ROWS_CHUNK * FL_KC, /* 324 KiB */
   UNITS_MOST = 8, /* that a thread takes at a time: C's part of them stays in cache too */
   K_CHUNK = 16 * FL_KC,
-  REST_ROWS = 64,         /* that take the route of few rows in one piece */
+  EDGE_ROWS = 64,         /* that take the product with few rows in one piece */
   SMALL_PRODUCT = 1 << 16 /* multiply-adds, some microseconds of work */
 };
 
@@ -40,12 +41,12 @@ static size_t round_line(size_t floats) { return (floats + 15) / 16 * 16; }
 
 /* Rows that do not fill a tile, and a whole tile with them where that makes two passes of few rows
  * instead of two nearly empty tiles. All, where that route is the faster one. */
-static size_t rest_of(const fl_gemm_macro *nest, size_t rows) {
+static size_t edge_rows_of(const fl_gemm_macro *nest, size_t rows) {
   const fl_kernels *k = nest->w->kern;
   if (k->prefer_small) return rows;
   if (!k->few_rows_exact || k->ukr.packnr != k->ukr.nr) return 0;
-  const size_t rest = rows % k->ukr.mr;
-  return rest > 0 && rest <= k->ukr.mr / 2 && rows > k->ukr.mr ? rest + k->ukr.mr : rest;
+  const size_t edge = rows % k->ukr.mr;
+  return edge > 0 && edge <= k->ukr.mr / 2 && rows > k->ukr.mr ? edge + k->ukr.mr : edge;
 }
 
 /* Rows are cut evenly into as few chunks as fit. */
@@ -62,10 +63,10 @@ static size_t a_floats(const fl_gemm_macro *nest, size_t m) {
   return tiles_of(u, chunk_rows(u, m)) * ((k + FL_KC - 1) / FL_KC) * a_tile(u);
 }
 
-/* Beside the matrix there is room for a tile of C, and for a piece of the rest by its width. */
+/* Beside the matrix there is room for a tile of C, and for a piece of the edge by its width. */
 static size_t thread_floats(const fl_gemm_macro *nest) {
   const fl_ukr *u = &nest->w->kern->ukr;
-  const size_t tile = c_tile(u), piece = REST_ROWS * u->nr;
+  const size_t tile = c_tile(u), piece = EDGE_ROWS * u->nr;
   return nest->unit_tiles * b_tile(u) + round_line(nest->tmp_floats) +
          round_line(tile > piece ? tile : piece);
 }
@@ -106,28 +107,28 @@ typedef struct run {
   atomic_size_t next; /* unit that nobody has taken */
 } run;
 
-/* Rows and inputs of a chunk, and the tiles of the rows: whole ones, and pieces of the `rest`. */
+/* Rows and inputs of a chunk, and the tiles of the rows: whole ones, and pieces of the edge. */
 typedef struct chunk {
   size_t row0, rows, k0, len;
-  size_t whole, rest;
+  size_t whole, edge;
 } chunk;
 
 static chunk chunk_of(const fl_gemm_macro *nest, size_t row0, size_t rows, size_t k0) {
   const fl_ukr *u = &nest->w->kern->ukr;
-  const size_t left = nest->k_total - k0, rest = rest_of(nest, rows);
+  const size_t left = nest->k_total - k0, edge = edge_rows_of(nest, rows);
   return (chunk){ .row0 = row0,
                   .rows = rows,
                   .k0 = k0,
                   .len = left < K_CHUNK ? left : K_CHUNK,
-                  .whole = tiles_of(u, rows - rest),
-                  .rest = rest };
+                  .whole = tiles_of(u, rows - edge),
+                  .edge = edge };
 }
 
-static size_t tiles_in(const chunk *c) { return c->whole + (c->rest + REST_ROWS - 1) / REST_ROWS; }
+static size_t tiles_in(const chunk *c) { return c->whole + (c->edge + EDGE_ROWS - 1) / EDGE_ROWS; }
 
 /* A tile's first row, of the chunk's. */
 static size_t row_of(const chunk *c, const fl_ukr *u, size_t t) {
-  return t < c->whole ? t * u->mr : c->whole * u->mr + (t - c->whole) * REST_ROWS;
+  return t < c->whole ? t * u->mr : c->whole * u->mr + (t - c->whole) * EDGE_ROWS;
 }
 
 /* What one rank computes at a time. */
@@ -135,7 +136,7 @@ typedef struct share {
   size_t unit0, unit1, tile0, tile1;
 } share;
 
-/* Fewer units than ranks: they are parted by rows, without taking turns. */
+/* Fewer units than ranks: each gets a fixed part of the rows instead. */
 static share share_of(const run *r, size_t tiles, unsigned rank, unsigned n_ranks) {
   const unsigned across = (unsigned)r->n_units, down = n_ranks / across;
   share s = { 0 };
@@ -157,8 +158,8 @@ static void pack_rows(const run *r, const chunk *c, unsigned rank, unsigned n_ra
     size_t n_rows = c->rows - row < u->mr ? c->rows - row : u->mr;
     size_t n_k = c->len - k < FL_KC ? c->len - k : FL_KC;
     if (n_rows < u->packmr) memset(to, 0, n_k * u->packmr * sizeof *to);
-    nest->w->kern->gemv->transpose(to, u->packmr, nest->a + (c->row0 + row) * nest->lda + c->k0 + k,
-                                   nest->lda, n_rows, n_k);
+    nest->w->kern->transpose->transpose(
+        to, u->packmr, nest->a + (c->row0 + row) * nest->lda + c->k0 + k, nest->lda, n_rows, n_k);
   }
 }
 
@@ -180,12 +181,12 @@ static void tile(const fl_ukr *u, size_t len, const float *a, const float *b, fl
 }
 
 /* The rows that fill no tile, against one column tile; x their inputs. */
-static void rest_rows(const fl_gemm_macro *nest, size_t rows, size_t len, const float *x,
+static void edge_tile(const fl_gemm_macro *nest, size_t rows, size_t len, const float *x,
                       const float *b, float *c, size_t cols, bool add, float *beside) {
   const size_t nr = nest->w->kern->ukr.nr;
   const bool whole = cols >= nr;
-  nest->w->kern->gemv->few_widened(rows, len, x, nest->lda, b, nr, whole ? c : beside,
-                                   whole ? nest->ldc : nr, whole && add);
+  nest->w->kern->gemm_small->f32_panel(rows, len, x, nest->lda, b, nr, whole ? c : beside,
+                                       whole ? nest->ldc : nr, whole && add);
   for (size_t i = 0; !whole && i < rows; i++)
     for (size_t j = 0; j < cols; j++) {
       float v = beside[i * nr + j];
@@ -194,15 +195,14 @@ static void rest_rows(const fl_gemm_macro *nest, size_t rows, size_t len, const 
 }
 
 /* The unit and the k at which the block after this one begins. */
-typedef struct coming {
+typedef struct next_block {
   size_t unit, k0;
-} coming;
+} next_block;
 
 /* One k-block (at `k` of the chunk) of one unit, all of this rank's row tiles. The next block's
- * weights are asked for meanwhile, a part with every tile: reading them costs memory's time
- * otherwise. */
+ * weights are prefetched meanwhile, a part with every tile. */
 static void unit_block(const run *r, const chunk *c, const share *s, size_t unit, size_t k,
-                       coming next, float *space) {
+                       next_block next, float *space) {
   const fl_gemm_macro *nest = r->nest;
   const fl_ukr *u = &nest->w->kern->ukr;
   float *tmp = space + nest->unit_tiles * b_tile(u), *beside = tmp + round_line(nest->tmp_floats);
@@ -217,11 +217,12 @@ static void unit_block(const run *r, const chunk *c, const share *s, size_t unit
     for (size_t t = s->tile0; t < s->tile1; t++) {
       const size_t row = row_of(c, u, t), rows = c->rows - row, cols = nest->n - col;
       float *to = nest->c + (c->row0 + row) * nest->ldc + col;
-      nest->ahead(nest, next.unit, next.k0, j * n_tiles + t - s->tile0, nest->unit_tiles * n_tiles);
+      nest->prefetch(nest, next.unit, next.k0, j * n_tiles + t - s->tile0,
+                     nest->unit_tiles * n_tiles);
       if (t < c->whole)
         tile(u, len, a + t * a_tile(u), b + j * b_tile(u), to, nest->ldc, rows, cols, add, beside);
       else
-        rest_rows(nest, rows < REST_ROWS ? rows : REST_ROWS, len, x + row * nest->lda,
+        edge_tile(nest, rows < EDGE_ROWS ? rows : EDGE_ROWS, len, x + row * nest->lda,
                   b + j * b_tile(u), to, cols, add, beside);
     }
   }
@@ -241,11 +242,11 @@ static void run_share(const run *r, const chunk *c, const share *s, float *space
     const size_t end = c->len - from < step ? c->len : from + step;
     for (size_t unit = s->unit0; unit < s->unit1; unit++)
       for (size_t k = from; k < end; k += FL_KC) {
-        coming next = { unit, c->k0 + k + FL_KC };
-        if (k + FL_KC >= end) next = (coming){ unit + 1, c->k0 + from };
-        if (next.unit == s->unit1) next = (coming){ s->unit0, c->k0 + end };
+        next_block next = { unit, c->k0 + k + FL_KC };
+        if (k + FL_KC >= end) next = (next_block){ unit + 1, c->k0 + from };
+        if (next.unit == s->unit1) next = (next_block){ s->unit0, c->k0 + end };
         if (next.k0 >= c->k0 + c->len) /* what this rank is likely to take next */
-          next = (coming){ atomic_load_explicit(&r->next, memory_order_relaxed), c->k0 };
+          next = (next_block){ atomic_load_explicit(&r->next, memory_order_relaxed), c->k0 };
         unit_block(r, c, s, unit, k, next, space);
       }
   }

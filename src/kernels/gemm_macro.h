@@ -19,7 +19,7 @@ typedef struct fl_gemm_macro fl_gemm_macro;
 typedef const float *fl_gemm_macro_fill(const fl_gemm_macro *nest, float *out, float *tmp,
                                         size_t unit, size_t k0, size_t len);
 
-/* Asks memory for part `share` of `shares` of what that fill will read. */
+/* Prefetches part `share` of `shares` of what that fill will read. */
 typedef void fl_gemm_macro_prefetch(const fl_gemm_macro *nest, size_t unit, size_t k0, size_t share,
                                     size_t shares);
 
@@ -31,7 +31,7 @@ struct fl_gemm_macro {
   size_t ldc, n;
   bool add;
   fl_gemm_macro_fill *fill;
-  fl_gemm_macro_prefetch *ahead;
+  fl_gemm_macro_prefetch *prefetch;
   size_t first;      /* of fill's own: first panel, or first output */
   size_t unit_tiles; /* column tiles that one fill makes */
   size_t tmp_floats; /* fill's own space per thread */
@@ -43,12 +43,12 @@ size_t fl_gemm_macro_scratch(const fl_gemm_macro *nest, unsigned n_threads, size
 
 void fl_gemm_macro_run(const fl_gemm_macro *nest, fl_team *team, void *scratch);
 
-/* The nest of dX with this matrix, operands unset (matmul_dx.c). */
+/* The loops of dX with this matrix, operands unset (matmul_dx.c). */
 fl_gemm_macro fl_matmul_dx_macro(const fl_panels *w);
 /* Counts the product of m rows with n of the outputs as the team's work. */
 void fl_gemm_macro_count(const fl_panels *w, fl_team *team, size_t m, size_t n);
 
-/* Takes the next of n pieces of work for one of n_ranks: whole grains, fewer towards the end, at
+/* Claims the next of n pieces of work for one of n_ranks: whole grains, fewer towards the end, at
  * most `most`. *next counts what is taken, from 0; false: none left. */
 bool fl_claim_chunk(atomic_size_t *next, size_t n, size_t grain, size_t most, unsigned n_ranks,
                     size_t *first, size_t *end);

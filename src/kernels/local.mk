@@ -4,10 +4,12 @@ kernels_isa_sources = \
 	src/kernels/simd.h src/kernels/table.h src/kernels/vmath.h \
 	src/kernels/attention_isa.c src/kernels/attention_isa.h src/kernels/attention_tile.h \
 	src/kernels/attention_bwd_isa.c src/kernels/attention_bwd_isa.h \
+	src/kernels/dequant_isa.c src/kernels/dequant_isa.h \
 	src/kernels/mapped_isa.c src/kernels/mapped_isa.h \
 	src/kernels/gemm_small_isa.c src/kernels/gemm_small_isa.h \
 	src/kernels/loss_isa.c src/kernels/loss_isa.h \
-	src/kernels/pointwise_isa.c src/kernels/pointwise_isa.h
+	src/kernels/pointwise_isa.c src/kernels/pointwise_isa.h \
+	src/kernels/transpose_isa.c src/kernels/transpose_isa.h
 kernels_cflags = $(AM_CFLAGS) -ffp-contract=off
 kernels_isa_cflags = $(kernels_cflags) $(FL_SAN_ISA)
 

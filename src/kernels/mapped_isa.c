@@ -1,11 +1,11 @@
-/* mapped_isa.c - widening rows of the file's own layout (formats/quant_block.c, quant_k.c), one
+/* mapped_isa.c - dequantising rows of the file's own layout (formats/quant_block.c, quant_k.c), one
  * build per level. A value is formed as panel_read.h does: an exact product, then at most one sum.
  */
 #include "kernels/mapped_isa.h"
 
 #include "formats/quant.h"
-#include "kernels/gemm_small_isa.h"
 #include "kernels/simd.h"
+#include "kernels/transpose_isa.h"
 
 enum { GROUP = 32, SUB = 16 };
 
@@ -156,7 +156,7 @@ static void values(fl_dtype type, float *out, const uint8_t *row, size_t k0, siz
 
 enum { LANES = 16, RUN = 64 }; /* rows and inputs in the buffer at a time */
 
-static void widen(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n) {
+static void dequant(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n) {
   float rows[LANES * RUN];
   const size_t first = panel * w->nr;
   for (size_t lane = 0; lane < w->nr; lane += LANES) {
@@ -165,12 +165,12 @@ static void widen(const fl_panels *w, float *out, size_t ld, size_t panel, size_
       const size_t len = n - k < RUN ? n - k : RUN;
       for (size_t l = 0; l < n_lanes; l++) {
         const size_t o = first + lane + l;
-        if (o < w->n_out) values(w->form->type, rows + l * RUN, fl_mapped_row(w, o), k0 + k, len);
+        if (o < w->n_out) values(w->format->type, rows + l * RUN, fl_mapped_row(w, o), k0 + k, len);
         else memset(rows + l * RUN, 0, len * sizeof *rows);
       }
-      w->kern->gemv->transpose(out + k * ld + lane, ld, rows, RUN, n_lanes, len);
+      w->kern->transpose->transpose(out + k * ld + lane, ld, rows, RUN, n_lanes, len);
     }
   }
 }
 
-const struct fl_mapped_ops FL_ISA_TABLE(fl_mapped_ops) = { .widen = widen };
+const struct fl_mapped_ops FL_ISA_TABLE(fl_mapped_ops) = { .dequant = dequant };

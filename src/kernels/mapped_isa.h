@@ -1,5 +1,5 @@
-/* mapped_isa.h - widening of rows that lie as the file has them, one build per level. Private to
- * this folder.
+/* mapped_isa.h - dequantising of rows that lie as the file has them, one build per level. Private
+ * to this folder.
  */
 #ifndef FL_KERNELS_MAPPED_ISA_H
 #define FL_KERNELS_MAPPED_ISA_H
@@ -7,9 +7,9 @@
 #include "kernels/panel.h"
 
 struct fl_mapped_ops {
-  /* As fl_gemm_small_ops.widen for a matrix that is borrowed: out [n][ld] = inputs [k0, k0 + n) of
+  /* As fl_dequant_ops.dequant for a mapped matrix: out [n][ld] = inputs [k0, k0 + n) of
    * the rows of a panel, lanes past n_out zero. */
-  void (*widen)(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n);
+  void (*dequant)(const fl_panels *w, float *out, size_t ld, size_t panel, size_t k0, size_t n);
 };
 
 #endif

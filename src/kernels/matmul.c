@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "kernels/gemm_small_isa.h"
+#include "kernels/dequant_isa.h"
 #include "kernels/gemm_macro.h"
+#include "kernels/gemm_small_isa.h"
 
 /* A panel of f32 is what the micro-kernel reads. */
 static const float *fill_panel(const fl_gemm_macro *nest, float *out, float *tmp, size_t unit,
@@ -15,7 +16,7 @@ static const float *fill_panel(const fl_gemm_macro *nest, float *out, float *tmp
   const size_t ld = w->kern->ukr.packnr;
   const float *there = ld == w->nr ? fl_panel_f32(w, nest->first + unit, k0) : NULL;
   if (there) return there;
-  w->kern->gemv->widen(w, out, ld, nest->first + unit, k0, len);
+  w->kern->dequant->dequant(w, out, ld, nest->first + unit, k0, len);
   return out;
 }
 
@@ -30,7 +31,7 @@ static fl_gemm_macro forward_nest(const fl_panels *w) {
   return (fl_gemm_macro){ .w = w,
                           .k_total = w->n_in,
                           .fill = fill_panel,
-                          .ahead = ahead_panel,
+                          .prefetch = ahead_panel,
                           .unit_tiles = 1,
                           .along_k = true };
 }
@@ -49,11 +50,11 @@ typedef struct few_job {
 
 static void few_rank(void *ctx, unsigned rank, unsigned n_ranks) {
   few_job *job = ctx;
-  const struct fl_gemm_small_ops *ops = job->f.w->kern->gemv;
-  const size_t grain = ops->few_grain(job->f.m);
+  const struct fl_gemm_small_ops *ops = job->f.w->kern->gemm_small;
+  const size_t grain = ops->grain(job->f.m);
   size_t first, end;
   while (fl_claim_chunk(&job->next, job->p1 - job->p0, grain, FEW_MOST, n_ranks, &first, &end))
-    ops->few(&job->f, job->p0 + first, job->p0 + end, job->buf + rank * (size_t)FL_SMALL_BUF);
+    ops->run(&job->f, job->p0 + first, job->p0 + end, job->buf + rank * (size_t)FL_SMALL_BUF);
 }
 
 /* The rows of one call of many: evenly cut, in whole passes of AVX-512's kernel. So few that their
@@ -130,7 +131,7 @@ static bool probe_rows(const fl_panels *w, const float *x, size_t m) {
   float few[PROBE_ROWS * PROBE_LANES], many[PROBE_ROWS * PROBE_LANES];
   const size_t nr = w->nr;
   fl_gemm_small f = { .w = w, .x = x, .ldx = PROBE_K, .m = m, .y = few, .ldy = nr, .n = nr };
-  w->kern->gemv->few(&f, 0, 1, NULL);
+  w->kern->gemm_small->run(&f, 0, 1, NULL);
   fl_gemm_macro nest = forward_nest(w);
   nest.a = x;
   nest.lda = PROBE_K;
@@ -147,7 +148,7 @@ static bool probe_rows(const fl_panels *w, const float *x, size_t m) {
 
 static bool probe(const fl_kernels *kern) {
   const size_t nr = kern->ukr.nr;
-  if (nr > PROBE_LANES || !kern->gemv->few_fits(nr)) return false;
+  if (nr > PROBE_LANES || !kern->gemm_small->fits(nr)) return false;
   float x[PROBE_ROWS * PROBE_K];
   uint32_t state = 1;
   for (size_t i = 0; i < PROBE_ROWS * PROBE_K; i++) x[i] = probe_value(&state);
@@ -157,7 +158,7 @@ static bool probe(const fl_kernels *kern) {
   bool same = true;
   for (size_t k = PROBE_K; k > FL_KC - 9 && same; k -= 9) {
     fl_panels w = { .kern = kern,
-                    .form = fl_panel_format_of(FL_F32),
+                    .format = fl_panel_format_of(FL_F32),
                     .n_out = nr,
                     .n_in = k,
                     .nr = nr,
@@ -174,7 +175,7 @@ void fl_matmul_choose(struct fl_kernels *kern) {
   kern->prefer_small = false; /* or the probe would compare that route with itself */
   kern->few_rows_exact = probe(kern);
   kern->prefer_small = kern->few_rows_exact && kern->ukr.packnr == kern->ukr.nr &&
-                       kern->gemv->few_is_faster(kern->ukr.nr);
+                       kern->gemm_small->is_faster(kern->ukr.nr);
 }
 
 bool fl_matmul_probe(const fl_kernels *kern) { return kern->few_rows_exact; }

@@ -38,7 +38,7 @@ size_t fl_panels_n_out(const fl_panels *w);
 size_t fl_panels_n_in(const fl_panels *w);
 size_t fl_panels_bytes(const fl_panels *w);
 fl_dtype fl_panels_type(const fl_panels *w);
-/* out [n_in] = row `i` of W, widened: what the panels hold, for tests. */
+/* out [n_in] = row `i` of W, dequantised: what the panels hold, for tests. */
 void fl_panels_row(const fl_panels *w, float *out, size_t i);
 
 /* Bytes of scratch that either product needs for up to m rows with this team. */

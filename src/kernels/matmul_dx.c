@@ -1,26 +1,28 @@
 /* matmul_dx.c - dX = dY . W from the panels that the forward uses.
  *
  * The sum runs over outputs, so a block of B is FL_KC outputs by nr inputs: pieces of FL_KC / nr
- * panels, each widened as [inputs][lanes] and turned.
+ * panels, each dequantised as [inputs][lanes] and turned.
  */
 #include <string.h>
 
-#include "kernels/gemm_small_isa.h"
-#include "kernels/matmul.h"
+#include "kernels/dequant_isa.h"
 #include "kernels/gemm_macro.h"
+#include "kernels/matmul.h"
+#include "kernels/transpose_isa.h"
 
 /* Inputs [in0, in0 + n) of a panel, [n][nr]: in tmp, or where f32 lies already. */
-static const float *widened(const fl_panels *w, float *tmp, size_t panel, size_t in0, size_t n) {
+static const float *dequantised(const fl_panels *w, float *tmp, size_t panel, size_t in0,
+                                size_t n) {
   const float *there = fl_panel_f32(w, panel, in0);
   if (there) return there;
-  w->kern->gemv->widen(w, tmp, w->nr, panel, in0, n);
+  w->kern->dequant->dequant(w, tmp, w->nr, panel, in0, n);
   return tmp;
 }
 
-static const float *fill_turned(const fl_gemm_macro *nest, float *out, float *tmp, size_t unit,
-                                size_t k0, size_t len) {
+static const float *fill_transposed(const fl_gemm_macro *nest, float *out, float *tmp, size_t unit,
+                                    size_t k0, size_t len) {
   const fl_panels *w = nest->w;
-  const struct fl_gemm_small_ops *ops = w->kern->gemv;
+  const struct fl_transpose_ops *ops = w->kern->transpose;
   const size_t nr = w->nr, ld = w->kern->ukr.packnr;
   const size_t in0 = unit * nest->unit_tiles * nr;
   const size_t n_in = w->n_in - in0 < nest->unit_tiles * nr ? w->n_in - in0 : nest->unit_tiles * nr;
@@ -30,7 +32,7 @@ static const float *fill_turned(const fl_gemm_macro *nest, float *out, float *tm
     const size_t panel = o / nr, lane = o % nr;
     const size_t lanes = out_end - o < nr - lane ? out_end - o : nr - lane;
     fl_panel_prefetch_l1(w, panel + 1, in0, n_in);
-    const float *from = widened(w, tmp, panel, in0, n_in) + lane;
+    const float *from = dequantised(w, tmp, panel, in0, n_in) + lane;
     for (size_t j = 0; j * nr < n_in; j++) {
       float *tile = out + j * ld * FL_KC + (o - nest->first - k0) * ld;
       ops->transpose(tile, ld, from + j * nr * nr, nr, n_in - j * nr < nr ? n_in - j * nr : nr,
@@ -42,8 +44,8 @@ static const float *fill_turned(const fl_gemm_macro *nest, float *out, float *tm
 }
 
 /* A share is some whole panels' pieces. */
-static void ahead_turned(const fl_gemm_macro *nest, size_t unit, size_t k0, size_t share,
-                         size_t shares) {
+static void prefetch_transposed(const fl_gemm_macro *nest, size_t unit, size_t k0, size_t share,
+                                size_t shares) {
   const fl_panels *w = nest->w;
   const size_t in0 = unit * nest->unit_tiles * w->nr;
   size_t p0 = (nest->first + k0) / w->nr, p1 = (nest->first + k0 + FL_KC) / w->nr;
@@ -57,13 +59,13 @@ static void ahead_turned(const fl_gemm_macro *nest, size_t unit, size_t k0, size
  * bytes are read in one piece already with half of them, and the block stays in the first-level
  * cache. */
 fl_gemm_macro fl_matmul_dx_macro(const fl_panels *w) {
-  const size_t inputs = w->form->kind == FL_PANEL_F32 ? 16 : 32;
+  const size_t inputs = w->format->kind == FL_PANEL_F32 ? 16 : 32;
   size_t tiles = w->nr < inputs ? inputs / w->nr : 1;
   return (fl_gemm_macro){ .w = w,
                           .k_total = w->n_out,
                           .n = w->n_in,
-                          .fill = fill_turned,
-                          .ahead = ahead_turned,
+                          .fill = fill_transposed,
+                          .prefetch = prefetch_transposed,
                           .unit_tiles = tiles,
                           .tmp_floats = tiles * w->nr * w->nr };
 }

@@ -55,7 +55,7 @@ static void pack_lane_q8_0(uint8_t *panel, const uint8_t *row, size_t lane, size
 }
 
 static void pack_lane(const fl_panels *w, uint8_t *panel, const uint8_t *row, size_t lane) {
-  switch (w->form->kind) {
+  switch (w->format->kind) {
   case FL_PANEL_F32: pack_lane_32(panel, row, lane, w->nr, w->n_in); break;
   case FL_PANEL_F16:
   case FL_PANEL_BF16: pack_lane_16(panel, row, lane, w->nr, w->n_in); break;
@@ -94,8 +94,8 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
                    fl_err *err) {
   pack_job job = { .data = data, .n_out = n_out, .n_parts = n_parts };
   const fl_dtype_traits *traits = fl_dtype_get(type);
-  const fl_panel_format *form = fl_panel_format_of(type);
-  if (!traits || !form || n_in == 0 || !fl_dtype_row_bytes(traits, n_in, &job.row_bytes))
+  const fl_panel_format *format = fl_panel_format_of(type);
+  if (!traits || !format || n_in == 0 || !fl_dtype_row_bytes(traits, n_in, &job.row_bytes))
     return fl_fail(err, FL_EINPUT, "a matrix of type %s cannot have rows of %zu values",
                    fl_dtype_any_name(type), n_in);
   size_t total = 0, padded, panel_bytes, bytes;
@@ -103,7 +103,7 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
     if (!fl_add_size(total, n_out[i], &total)) total = 0;
   const size_t nr = kern->ukr.nr;
   if (total == 0 || !fl_add_size(total, nr - 1, &padded) ||
-      !fl_mul_size(n_in / form->block, form->bytes * nr, &panel_bytes) ||
+      !fl_mul_size(n_in / format->block, format->bytes * nr, &panel_bytes) ||
       !panel_stride(panel_bytes, &panel_bytes) || !fl_mul_size(padded / nr, panel_bytes, &bytes))
     return fl_fail(err, FL_EINPUT, "a matrix of %zu rows of %zu values is empty or too large",
                    total, n_in);
@@ -114,7 +114,7 @@ int fl_panels_pack(fl_panels **out, const fl_kernels *kern, fl_team *team, fl_dt
     return fl_fail(err, FL_ENOMEM, "no memory for %zu bytes of packed weights", bytes);
   }
   *w = (fl_panels){ .kern = kern,
-                    .form = form,
+                    .format = format,
                     .n_out = total,
                     .n_in = n_in,
                     .nr = nr,
@@ -136,12 +136,12 @@ void fl_panels_free(fl_panels *w) {
 size_t fl_panels_n_out(const fl_panels *w) { return w->n_out; }
 size_t fl_panels_n_in(const fl_panels *w) { return w->n_in; }
 size_t fl_panels_bytes(const fl_panels *w) { return w->n_panels * w->panel_bytes; }
-fl_dtype fl_panels_type(const fl_panels *w) { return w->form->type; }
+fl_dtype fl_panels_type(const fl_panels *w) { return w->format->type; }
 size_t fl_panels_nr(const fl_panels *w) { return w->nr; }
 
 float fl_panel_value(const fl_panels *w, size_t panel, size_t k, size_t lane) {
   if (!w->data) return fl_mapped_value(w, panel * w->nr + lane, k);
-  const fl_panel_format *f = w->form;
+  const fl_panel_format *f = w->format;
   const uint8_t *block = fl_panel_base(w, panel) + k / f->block * f->bytes * w->nr;
   uint16_t half;
   float value;

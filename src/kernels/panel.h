@@ -45,7 +45,7 @@ enum { FL_MAPPED_PARTS = 2, FL_BLOCK_MAX = 256 };
 /* Packed: data, panel_bytes. Borrowed (mapped.c): rows, in the file's layout; data is NULL. */
 struct fl_panels {
   const fl_kernels *kern;
-  const fl_panel_format *form;
+  const fl_panel_format *format;
   size_t n_out, n_in, nr, n_panels, panel_bytes;
   uint8_t *data;
   const uint8_t *rows[FL_MAPPED_PARTS]; /* the parts' rows, the second from output n_first on */
@@ -58,7 +58,7 @@ static inline const uint8_t *fl_panel_base(const fl_panels *w, size_t panel) {
   return w->data + panel * w->panel_bytes;
 }
 
-/* Row `o` < n_out of a borrowed matrix; one value of it, 0 past n_out. */
+/* Row `o` < n_out of a mapped matrix; one value of it, 0 past n_out. */
 static inline const uint8_t *fl_mapped_row(const fl_panels *w, size_t o) {
   return o < w->n_first ? w->rows[0] + o * w->row_bytes
                         : w->rows[1] + (o - w->n_first) * w->row_bytes;
@@ -77,12 +77,12 @@ static inline void fl_prefetch_line(const uint8_t *p, bool first_level) {
 static inline const uint8_t *fl_panel_lines(const fl_panels *w, size_t panel, size_t k0, size_t n,
                                             size_t *lines) {
   if (n > w->n_in - k0) n = w->n_in - k0;
-  *lines = n / w->form->block * w->form->bytes * w->nr / FL_ALIGN;
-  return fl_panel_base(w, panel) + k0 / w->form->block * w->form->bytes * w->nr;
+  *lines = n / w->format->block * w->format->bytes * w->nr / FL_ALIGN;
+  return fl_panel_base(w, panel) + k0 / w->format->block * w->format->bytes * w->nr;
 }
 
 /* Asks memory for part `share` of `shares` of inputs [k0, k0 + n) of a panel, into the second-level
- * cache; of borrowed ones for nothing. */
+ * cache; of mapped ones for nothing. */
 static inline void fl_panel_prefetch(const fl_panels *w, size_t panel, size_t k0, size_t n,
                                      size_t share, size_t shares) {
   if (!w->data) return;
@@ -102,7 +102,7 @@ static inline void fl_panel_prefetch_l1(const fl_panels *w, size_t panel, size_t
 
 /* Inputs from k on of a packed panel of f32 as they lie, [..][nr]; NULL: of another kind. */
 static inline const float *fl_panel_f32(const fl_panels *w, size_t panel, size_t k) {
-  if (!w->data || w->form->kind != FL_PANEL_F32) return NULL;
+  if (!w->data || w->format->kind != FL_PANEL_F32) return NULL;
   return (const float *)(const void *)fl_panel_base(w, panel) + k * w->nr;
 }
 

@@ -116,7 +116,7 @@ static void put_group(const fl_panel_format *f, uint8_t *group, size_t nr, size_
 }
 
 void fl_panel_pack_bits(const fl_panels *w, uint8_t *panel, const uint8_t *row, size_t lane) {
-  const fl_panel_format *f = w->form;
+  const fl_panel_format *f = w->format;
   const fl_dtype_traits *file = fl_dtype_get(f->type);
   parts p;
   for (size_t b = 0; b < w->n_in / f->block; b++) {
@@ -143,9 +143,9 @@ static float half_at(const uint8_t *field, size_t lane) { return fl_half_at(fiel
 
 float fl_panel_value_bits(const fl_panels *w, const uint8_t *block, size_t k, size_t lane) {
   const size_t nr = w->nr;
-  const int q = quant_at(w->form, block, nr, k, lane);
+  const int q = quant_at(w->format, block, nr, k, lane);
   const float d = half_at(block, lane);
-  switch (w->form->type) {
+  switch (w->format->type) {
   case FL_Q4_0: return (float)(q - 8) * d;
   case FL_Q5_0: return (float)(q - 16) * d;
   case FL_Q4_1:

@@ -1,4 +1,4 @@
-/* panel_read.h - reading panels in vectors of lanes; for gemm_small_isa.c.
+/* panel_read.h - reading panels in vectors of lanes; for dequant_isa.c and gemm_small_isa.c.
  *
  * A panel is read in runs: inputs that share their scales. Within a run a value is
  *     f32, f16, bf16   the element
@@ -117,5 +117,11 @@ FL_VEC vf value_at(fl_panel_kind kind, const uint8_t *base, size_t nr, size_t i,
     q |= (vi_load_u8(high + (i / 4 + u / 4) * nr) >> (int)(u % 4 * 2) & 3) << 4;
   return vf_fma(vf_from_i32(q), a.scale, a.min);
 }
+
+/* Widths that the vector loops know, those of BLIS's kernels for machines of the level; whole
+ * vectors and multiples of 8. Others go lane by lane. */
+enum { NARROW = VF == 4 ? 8 : 16, WIDE = 2 * NARROW };
+
+static inline bool fits(size_t nr) { return nr == NARROW || nr == WIDE; }
 
 #endif

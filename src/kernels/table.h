@@ -19,6 +19,8 @@
 #define FL_ISA_PASTE(a, b) FL_ISA_PASTE2(a, b)
 #define FL_ISA_TABLE(name) FL_ISA_PASTE(name, FL_ISA)
 
+struct fl_dequant_ops;
+struct fl_transpose_ops;
 struct fl_mapped_ops;
 struct fl_gemm_small_ops;
 struct fl_pointwise_ops;
@@ -28,8 +30,10 @@ struct fl_loss_ops;
 
 struct fl_kernels {
   const char *isa; /* "v3" */
-  const struct fl_gemm_small_ops *gemv;
-  const struct fl_mapped_ops *borrow;
+  const struct fl_dequant_ops *dequant;
+  const struct fl_transpose_ops *transpose;
+  const struct fl_gemm_small_ops *gemm_small;
+  const struct fl_mapped_ops *mapped;
   const struct fl_pointwise_ops *pointwise;
   const struct fl_attention_ops *attention;
   const struct fl_attention_bwd_ops *attention_bwd;
@@ -40,11 +44,13 @@ struct fl_kernels {
   char name[64];
 };
 
-/* Sets few_rows_exact and prefer_small by what `ukr` and `gemv` are (matmul.c). */
+/* Sets few_rows_exact and prefer_small by what `ukr` and `gemm_small` are (matmul.c). */
 void fl_matmul_choose(struct fl_kernels *kern);
 
 /* The tables of every level, whichever of them this build has. */
 #define FL_ISA_DECLARE(level)                                                                      \
+  extern const struct fl_dequant_ops fl_dequant_ops_##level;                                       \
+  extern const struct fl_transpose_ops fl_transpose_ops_##level;                                   \
   extern const struct fl_gemm_small_ops fl_gemm_small_ops_##level;                                 \
   extern const struct fl_mapped_ops fl_mapped_ops_##level;                                         \
   extern const struct fl_pointwise_ops fl_pointwise_ops_##level;                                   \

@@ -1,4 +1,4 @@
-/* block_attention.c - the attention half of a block, forward and backward.
+/* block_attention.c - the attention of a layer, forward and backward.
  *
  *   h = norm(x);  [q k v] = h Wqkv^T (+ bias);  q, k: norm by head, rotary at the row's position;
  *   k, v go to the pages that attention reads;  a = attention(q, pages);  x += [norm](a Wo^T)
@@ -14,7 +14,7 @@ size_t fl_layer_qkv_cols(const fl_hparams *hp, size_t layer) {
 }
 
 /* What the row functions below need to know. */
-typedef struct half {
+typedef struct block {
   size_t layer, q, kv, ld; /* columns of q, of k; row stride of qkv */
   bool put;                /* k and v go to the pages */
   const fl_layer_hparams *l;
@@ -24,32 +24,32 @@ typedef struct half {
   const size_t *kv_first; /* backward: a span's first row in dk/dv */
   const float *dk, *dv;   /* backward: rows of K/V gradients of all spans */
   size_t n_q;             /* rows that have a query */
-  const uint32_t *live;   /* their numbers; NULL: all rows have one */
-} half;
+  const uint32_t *row_of; /* their numbers; NULL: all rows have one */
+} block;
 
-static half half_of(fl_pass *p, size_t layer, fl_tape *t) {
+static block block_of(fl_pass *p, size_t layer, fl_tape *t) {
   const fl_layer_hparams *l = &p->model->hp.layer[layer];
   const fl_layer_weights *w = &p->model->weights.layer[layer];
-  return (half){ .layer = layer,
-                 .q = l->n_heads * l->head_dim,
-                 .kv = l->kv_heads * l->head_dim,
-                 .ld = fl_layer_qkv_cols(&p->model->hp, layer),
-                 .l = l,
-                 .w = w,
-                 .t = t,
-                 .n_q = fl_rows_out(p, layer),
-                 .live = layer >= p->cut ? p->live : NULL };
+  return (block){ .layer = layer,
+                  .q = l->n_heads * l->head_dim,
+                  .kv = l->kv_heads * l->head_dim,
+                  .ld = fl_layer_qkv_cols(&p->model->hp, layer),
+                  .l = l,
+                  .w = w,
+                  .t = t,
+                  .n_q = fl_rows_out(p, layer),
+                  .row_of = layer >= p->last_kv_layer ? p->output_row : NULL };
 }
 
-static const float *rope_row(const fl_pass *p, const half *c, size_t row) {
+static const float *rope_row(const fl_pass *p, const block *c, size_t row) {
   return p->rope[c->l->rope_set] + row * 2 * p->model->hp.rope[c->l->rope_set].half;
 }
 
 /* The number of the i-th query's row. */
-static size_t query_row(const half *c, size_t i) { return c->live != NULL ? c->live[i] : i; }
+static size_t query_row(const block *c, size_t i) { return c->row_of != NULL ? c->row_of[i] : i; }
 
 /* Norm by head and rotary on n_heads heads of one row, in place. */
-static void norm_rope(const fl_pass *p, const half *c, float *x, size_t n_heads, const float *norm,
+static void norm_rope(const fl_pass *p, const block *c, float *x, size_t n_heads, const float *norm,
                       size_t row) {
   const fl_hparams *hp = &p->model->hp;
   size_t hd = c->l->head_dim;
@@ -59,7 +59,7 @@ static void norm_rope(const fl_pass *p, const half *c, float *x, size_t n_heads,
 }
 
 static void attn_norm_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   size_t d = p->model->hp.d_model;
   if (c->t != NULL)
     memcpy(c->t->x_in + first * d, p->x + first * d, (end - first) * d * sizeof *p->x);
@@ -67,8 +67,9 @@ static void attn_norm_rows(fl_pass *p, const void *ctx, size_t first, size_t end
              d, p->model->hp.rms_eps);
 }
 
-/* h Wqkv^T. At the cut, k and v of all rows, then q of the live ones, which come together. */
-static void project(fl_pass *p, const half *c, size_t n) {
+/* h Wqkv^T. In the last layer with K/V rows of its own: k and v of all rows,
+ * then q of the rows with an output, which are moved together. */
+static void project(fl_pass *p, const block *c, size_t n) {
   const size_t d = p->model->hp.d_model;
   if (c->n_q == n) {
     fl_linear_forward(&c->w->qkv, p->team, p->qkv, c->ld, p->h, d, n, p->scratch);
@@ -81,12 +82,12 @@ static void project(fl_pass *p, const half *c, size_t n) {
 }
 
 /* q of one query in p->qkv from the raw projection to what attention sees. */
-static void turn_q(const fl_pass *p, const half *c, float *row, size_t i) {
+static void finish_q(const fl_pass *p, const block *c, float *row, size_t i) {
   norm_rope(p, c, row, c->l->n_heads, c->w->q_norm, query_row(c, i));
 }
 
 /* k and v of one row of p->qkv from the raw projections to what attention sees, into the pages. */
-static void put_kv(fl_pass *p, const half *c, float *row, size_t r) {
+static void put_kv(fl_pass *p, const block *c, float *row, size_t r) {
   const fl_layer_hparams *l = c->l;
   float *k = row + c->q, *v = k + c->kv;
   norm_rope(p, c, k, l->kv_heads, c->w->k_norm, r);
@@ -98,20 +99,20 @@ static void put_kv(fl_pass *p, const half *c, float *row, size_t r) {
 
 /* q at the r-th query, k and v at the r-th row. */
 static void qkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   bool owner = c->l->kv_from == (int32_t)c->layer;
   for (size_t r = first; r < end; r++) {
     float *row = p->qkv + r * c->ld, *k = row + c->q, *v = k + c->kv;
     if (c->w->qkv_bias != NULL) fl_add(p->model->kern, row, c->w->qkv_bias, c->ld);
     if (owner && c->l->v_from_k) memcpy(v, k, c->kv * sizeof *v);
     if (c->t != NULL) memcpy(c->t->qkv_raw + r * c->ld, row, c->ld * sizeof *row);
-    if (r < c->n_q) turn_q(p, c, row, r);
+    if (r < c->n_q) finish_q(p, c, row, r);
     if (c->put) put_kv(p, c, row, r);
   }
 }
 
 static void residual_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   const fl_kernels *k = p->model->kern;
   size_t d = p->model->hp.d_model, at = first * d, n = (end - first) * d;
   if (c->w->post_attn_norm != NULL) {
@@ -124,13 +125,13 @@ static void residual_rows(fl_pass *p, const void *ctx, size_t first, size_t end)
 }
 
 void fl_attention_block_fwd(fl_pass *p, size_t layer, fl_tape *t) {
-  half c = half_of(p, layer, t);
+  block c = block_of(p, layer, t);
   size_t d = p->model->hp.d_model, n = fl_rows_in(p, layer);
   fl_attn a = fl_layer_attn(p, layer);
   float *att = t != NULL ? t->att : p->att;
   fl_pass_rows(p, attn_norm_rows, &c, n, d);
   project(p, &c, n);
-  c.put = fl_pages_open(p, layer, p->rerun);
+  c.put = fl_pages_open(p, layer, p->recomputing);
   fl_pass_rows(p, qkv_rows, &c, n, 4 * c.ld);
   fl_output_rows_queries(p, layer);
   fl_attention(p->model->kern, p->team, &a, p->attn_span, p->n_spans, att, c.q, p->qkv, c.ld,
@@ -143,25 +144,25 @@ void fl_attention_block_fwd(fl_pass *p, size_t layer, fl_tape *t) {
 
 /* q, and k and v where they have left the pages, as the forward had them: from the raw
  * projections. */
-static void redo_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+static void recompute_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
+  const block *c = ctx;
   for (size_t r = first; r < end; r++) {
     float *row = p->qkv + r * c->ld;
     memcpy(row, c->raw + r * c->ld, (c->put ? c->ld : c->q) * sizeof *row);
-    if (r < c->n_q) turn_q(p, c, row, r);
+    if (r < c->n_q) finish_q(p, c, row, r);
     if (c->put) put_kv(p, c, row, r);
   }
 }
 
 static void post_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   size_t d = p->model->hp.d_model, at = first * d;
   fl_rmsnorm_bwd(p->model->kern, p->dy + at, p->dx + at, c->t->attn_y + at, c->w->post_attn_norm,
                  end - first, d, d, d, d, p->model->hp.rms_eps, false);
 }
 
 /* The gradient of n_heads rotated and normed heads, in place, to that of the raw projection. */
-static void norm_rope_bwd(const fl_pass *p, const half *c, float *dx, const float *raw,
+static void norm_rope_bwd(const fl_pass *p, const block *c, float *dx, const float *raw,
                           size_t n_heads, const float *norm, size_t row) {
   const fl_hparams *hp = &p->model->hp;
   size_t hd = c->l->head_dim;
@@ -172,7 +173,7 @@ static void norm_rope_bwd(const fl_pass *p, const half *c, float *dx, const floa
 }
 
 static void dqkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   size_t hd = c->l->head_dim;
   for (size_t r = first; r < end; r++) {
     float *d = p->dqkv + r * c->ld, *dk = d + c->q, *dv = dk + c->kv;
@@ -191,14 +192,14 @@ static void dqkv_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 }
 
 static void attn_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   size_t d = p->model->hp.d_model, at = first * d;
   fl_rmsnorm_bwd(p->model->kern, p->dx + at, p->dh + at, c->t->x_in + at, c->w->attn_norm,
                  end - first, d, d, d, d, p->model->hp.rms_eps, true);
 }
 
 /* Prefix rows of every span into the parts' gradients, spans ascending: a fixed order. */
-static void add_prefix(fl_pass *p, const half *c, const fl_grad_span *grads) {
+static void add_prefix(fl_pass *p, const block *c, const fl_grad_span *grads) {
   const fl_kernels *k = p->model->kern;
   for (size_t s = 0; s < p->n_spans; s++) {
     size_t row = c->kv_first[s];
@@ -216,14 +217,14 @@ static void add_prefix(fl_pass *p, const half *c, const fl_grad_span *grads) {
 
 /* Layers whose rows later layers read collect those layers' gradients; returns the accumulator of
  * the layer that owns the rows of `layer`, or -1. */
-static int accumulator(const fl_pass *p, const half *c) {
+static int accumulator(const fl_pass *p, const block *c) {
   for (int i = 0; i < 2; i++)
     if (p->acc_of[i] == c->l->kv_from) return i;
   return -1;
 }
 
 /* dk, dv of this layer's attention: kept for the owner, or complete. True when complete. */
-static bool settle_kv(fl_pass *p, half *c, size_t n_kv_rows) {
+static bool settle_kv(fl_pass *p, block *c, size_t n_kv_rows) {
   const fl_kernels *k = p->model->kern;
   int acc = accumulator(p, c);
   size_t n = n_kv_rows * c->kv;
@@ -238,7 +239,7 @@ static bool settle_kv(fl_pass *p, half *c, size_t n_kv_rows) {
 }
 
 /* Points each span at its rows of dk, dv; returns the number of rows. */
-static size_t place_grads(fl_pass *p, const half *c, size_t *kv_first) {
+static size_t place_grads(fl_pass *p, const block *c, size_t *kv_first) {
   size_t at = 0;
   for (size_t s = 0; s < p->n_spans; s++) {
     kv_first[s] = at;
@@ -249,7 +250,7 @@ static size_t place_grads(fl_pass *p, const half *c, size_t *kv_first) {
 }
 
 void fl_attention_block_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads) {
-  half c = half_of(p, layer, (fl_tape *)(uintptr_t)t); /* read only here; the struct is shared */
+  block c = block_of(p, layer, (fl_tape *)(uintptr_t)t); /* read only here; the struct is shared */
   size_t d = p->model->hp.d_model, n = fl_rows_in(p, layer);
   fl_attn a = fl_layer_attn(p, layer);
   const float *dy = p->dx;
@@ -262,7 +263,7 @@ void fl_attention_block_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl
   }
   fl_linear_backward(&c.w->attn_out, p->team, p->datt, c.q, dy, d, c.n_q, p->scratch);
   c.put = !p->opt.checkpoint && fl_pages_open(p, layer, true);
-  fl_pass_rows(p, redo_rows, &c, c.put ? n : c.n_q, 2 * c.q);
+  fl_pass_rows(p, recompute_rows, &c, c.put ? n : c.n_q, 2 * c.q);
   fl_output_rows_queries(p, layer);
   fl_attention_bwd(p->model->kern, p->team, &a, p->attn_span, p->grad_span, p->n_spans, p->dqkv,
                    c.ld, p->datt, c.q, t->att, c.q, p->qkv, c.ld, t->stat, p->scratch);
@@ -270,8 +271,8 @@ void fl_attention_block_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl
   if (layer == 0) return;
   fl_pass_rows(p, dqkv_rows, &c, n, 4 * c.ld);
   if (c.n_q < n) {
-    fl_output_rows_spread(p, p->dqkv, c.ld, c.q);
-    fl_output_rows_spread(p, p->dx, d, d);
+    fl_output_rows_scatter(p, p->dqkv, c.ld, c.q);
+    fl_output_rows_scatter(p, p->dx, d, d);
   }
   fl_linear_backward(&c.w->qkv, p->team, p->dh, d, p->dqkv, c.ld, n, p->scratch);
   fl_pass_rows(p, attn_norm_bwd_rows, &c, n, 4 * d);

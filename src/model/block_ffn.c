@@ -1,4 +1,4 @@
-/* block_ffn.c - the feed-forward half of a block, forward and backward.
+/* block_ffn.c - the feed-forward of a layer, forward and backward.
  *
  *   dense:   h = norm(x);  [g u] = h [Wg Wu]^T;  y = (act(g) * u) Wd^T
  *   experts: y = experts(norm(x))                                      (qwen3moe)
@@ -9,24 +9,24 @@
 
 #include "model/internal.h"
 
-typedef struct half {
+typedef struct block {
   size_t ff;
   const fl_layer_weights *w;
   const fl_moe_weights *m; /* NULL: no experts */
   const fl_tape *t;
   const float *gu;
   bool both; /* dense and experts in parallel */
-} half;
+} block;
 
-static half half_of(const fl_pass *p, size_t layer, const fl_tape *t) {
+static block block_of(const fl_pass *p, size_t layer, const fl_tape *t) {
   const fl_layer_weights *w = &p->model->weights.layer[layer];
   size_t ff = p->model->hp.layer[layer].n_ff;
-  return (half){ .ff = ff,
-                 .w = w,
-                 .m = w->moe,
-                 .t = t,
-                 .gu = t != NULL ? t->gate_up : p->gu,
-                 .both = w->moe != NULL && ff != 0 };
+  return (block){ .ff = ff,
+                  .w = w,
+                  .m = w->moe,
+                  .t = t,
+                  .gu = t != NULL ? t->gate_up : p->gu,
+                  .both = w->moe != NULL && ff != 0 };
 }
 
 /* y = norm(x) over rows [first, end). */
@@ -52,7 +52,7 @@ static void keep(const fl_pass *p, float *dst, const float *src, size_t first, s
 /* ---- forward ---- */
 
 static void input_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   norm(p, p->h, p->x, c->w->ffn_norm, first, end);
   if (c->m == NULL) return;
   if (c->both) {
@@ -66,7 +66,7 @@ static void input_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 
 /* act(g) * u into the shared buffer p->glu [rows, ff]. */
 static void glu_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   for (size_t r = first; r < end; r++) {
     const float *g = c->gu + r * 2 * c->ff;
     fl_glu(p->model->kern, p->glu + r * c->ff, g, g + c->ff, c->ff, p->model->hp.act);
@@ -75,7 +75,7 @@ static void glu_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 
 /* Branches into p->h, the post norm, the residual. */
 static void output_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   const fl_kernels *k = p->model->kern;
   size_t d = p->model->hp.d_model, at = first * d, n = (end - first) * d;
   if (c->both) {
@@ -95,19 +95,19 @@ static void output_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
 }
 
 static void scale_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   size_t d = p->model->hp.d_model;
   fl_scale(p->model->kern, p->x + first * d, c->w->out_scale, (end - first) * d);
 }
 
 void fl_ffn_block_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   size_t d = p->model->hp.d_model, n = fl_rows_out(p, layer);
-  half c = half_of(p, layer, t);
+  block c = block_of(p, layer, t);
   float *gu = t != NULL ? t->gate_up : p->gu;
   fl_pass_rows(p, input_rows, &c, n, 2 * d);
   if (c.ff != 0) fl_linear_forward(&c.w->gate_up, p->team, gu, 2 * c.ff, p->h, d, n, p->scratch);
   /* Run again for its backward, a plain block has all that the tape lacked. */
-  if (p->rerun && c.m == NULL && c.w->post_ffn_norm == NULL && c.w->ple == NULL) return;
+  if (p->recomputing && c.m == NULL && c.w->post_ffn_norm == NULL && c.w->ple == NULL) return;
   if (c.ff != 0) {
     fl_pass_rows(p, glu_rows, &c, n, 4 * c.ff);
     fl_linear_forward(&c.w->ffn_down, p->team, p->h, d, p->glu, c.ff, n, p->scratch);
@@ -121,26 +121,26 @@ void fl_ffn_block_fwd(fl_pass *p, size_t layer, fl_tape *t) {
 /* ---- backward: p->dx is the gradient of the output and becomes that of x_mid ---- */
 
 static void scale_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   size_t d = p->model->hp.d_model;
   fl_scale(p->model->kern, p->dx + first * d, c->w->out_scale, (end - first) * d);
 }
 
 /* p->dy = gradient of the sum of branches. */
 static void post_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   norm_bwd(p, p->dy, p->dx, c->t->ffn_y, c->w->post_ffn_norm, first, end, false);
 }
 
 /* The experts' branch: p->moe.out is free in the backward and takes its gradient. */
 static void branch_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   norm_bwd(p, p->moe.out, p->dy, c->t->moe_y, c->m->post_norm, first, end, false);
   norm_bwd(p, p->dy, p->dy, c->t->dense_y, c->m->dense_post_norm, first, end, false);
 }
 
 static void glu_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   for (size_t r = first; r < end; r++) {
     const float *g = c->gu + r * 2 * c->ff;
     float *dg = p->dgu + r * 2 * c->ff;
@@ -150,7 +150,7 @@ static void glu_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) 
 }
 
 static void input_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {
-  const half *c = ctx;
+  const block *c = ctx;
   size_t d = p->model->hp.d_model, at = first * d, n = (end - first) * d;
   if (c->both) {
     norm_bwd(p, p->dx, p->moe.din, c->t->x_mid, c->m->pre_norm, first, end, true);
@@ -164,7 +164,7 @@ static void input_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t end
 
 void fl_ffn_block_bwd(fl_pass *p, size_t layer, const fl_tape *t) {
   size_t d = p->model->hp.d_model, n = fl_rows_out(p, layer);
-  half c = half_of(p, layer, t);
+  block c = block_of(p, layer, t);
   const float *dy = p->dx;
   if (c.w->out_scale != 1) fl_pass_rows(p, scale_bwd_rows, &c, n, d);
   if (c.w->ple != NULL) fl_ple_bwd(p, layer, t);

@@ -13,9 +13,9 @@ typedef struct ple {
   size_t n, width, at; /* a layer's columns, all layers', the layer's first */
   const fl_ple_weights *w;
   const fl_tape *t;
-  float *g;             /* [rows, n] gate before its activation */
-  size_t rows;          /* of the layer's output */
-  const uint32_t *live; /* their numbers; NULL: all rows */
+  float *g;               /* [rows, n] gate before its activation */
+  size_t rows;            /* of the layer's output */
+  const uint32_t *row_of; /* their numbers; NULL: all rows */
 } ple;
 
 static ple ple_of(const fl_pass *p, size_t layer, const fl_tape *t) {
@@ -27,12 +27,12 @@ static ple ple_of(const fl_pass *p, size_t layer, const fl_tape *t) {
                 .t = t,
                 .g = t != NULL ? t->ple_g : p->ple_g,
                 .rows = fl_rows_out(p, layer),
-                .live = layer >= p->cut ? p->live : NULL };
+                .row_of = layer >= p->last_kv_layer ? p->output_row : NULL };
 }
 
 /* The layer's own input at one of its rows. */
 static const float *input_at(const fl_pass *p, const ple *c, size_t r) {
-  return p->ple_in + (c->live != NULL ? c->live[r] : r) * c->width + c->at;
+  return p->ple_in + (c->row_of != NULL ? c->row_of[r] : r) * c->width + c->at;
 }
 
 static void input_rows(fl_pass *p, const void *ctx, size_t first, size_t end) {

@@ -81,7 +81,7 @@ static void loss_norm_bwd_rows(fl_pass *p, const void *ctx, size_t first, size_t
 void fl_pass_loss(fl_pass *p, const size_t *rows, const fl_target_row *targets, size_t n,
                   float scale, double *losses) {
   const fl_hparams *hp = &p->model->hp;
-  memset(p->dx, 0, p->n_live * hp->d_model * sizeof *p->dx);
+  memset(p->dx, 0, p->n_output_rows * hp->d_model * sizeof *p->dx);
   for (size_t at = 0; at < n; at += p->loss_rows) {
     size_t take = n - at < p->loss_rows ? n - at : p->loss_rows;
     const loss_block b = {

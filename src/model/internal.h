@@ -9,6 +9,7 @@
 #include "kernels/pointwise.h"
 #include "model/model.h"
 #include "model/pass.h"
+#include "model/tape.h"
 #include "model/weights.h"
 
 struct fl_model {
@@ -22,48 +23,6 @@ struct fl_model {
   char hash[FL_HASH_TEXT], tok_hash[FL_HASH_TEXT];
 };
 
-/* What the backward needs of a layer. With checkpointing only x_in is kept per layer and one set of
- * the others is refilled before each layer's backward. */
-typedef struct fl_tape {
-  float *x_in;    /* [rows, d_model] input of the layer */
-  float *qkv_raw; /* [rows, qkv] before norms and rotation */
-  float *att;     /* [rows, n_heads * head_dim] */
-  float *stat;    /* [rows, n_heads] */
-  float *attn_y;  /* [rows, d_model] output projection before its norm; NULL without that norm */
-  float *x_mid;   /* [rows, d_model] after the attention's residual */
-  float *gate_up; /* [rows, 2 * n_ff] */
-  float *ffn_y;   /* [rows, d_model] before the post norm; NULL without that norm */
-  /* Experts. */
-  float *router;          /* [rows, n_experts] probabilities */
-  int32_t *expert;        /* [rows, n_experts_used] chosen, best first */
-  float *weight;          /* [rows, n_experts_used] */
-  float *moe_gu;          /* [rows * n_experts_used, 2 * n_ff_expert], by expert, then row */
-  float *dense_y, *moe_y; /* [rows, d_model] the branches before their own norms (gemma4) */
-  /* Per-layer embedding. */
-  float *ple_g; /* [rows, n_embd_per_layer] gate before its activation */
-  float *ple_y; /* [rows, d_model] before the post norm */
-} fl_tape;
-
-/* Widest of the layers, for buffers that all layers share. */
-typedef struct fl_widths {
-  size_t q, kv, qkv, ff, heads;
-} fl_widths;
-
-/* Work space of the experts, shared by all layers. */
-typedef struct fl_moe_space {
-  float *in, *router_in, *out; /* [rows, d_model] */
-  float *xe, *ye;              /* [rows, d_model] rows of one expert */
-  float *h;                    /* [rows, n_ff_expert] */
-  uint32_t *order;             /* [rows * used] row * used + slot, by expert, then row */
-  size_t *first;               /* [n_experts + 1] an expert's first entry in order */
-  fl_tape t;                   /* router, expert, weight, moe_gu when not recording */
-  /* backward */
-  float *dweight;          /* [rows, used] */
-  float *drouter;          /* [rows, n_experts] */
-  float *dgu;              /* [rows, 2 * n_ff_expert] */
-  float *din, *drouter_in; /* [rows, d_model] */
-} fl_moe_space;
-
 enum { FL_ACCUMULATED = 2 }; /* layers whose rows later layers use, at most */
 
 struct fl_pass {
@@ -72,15 +31,15 @@ struct fl_pass {
   fl_pass_options opt;
   fl_widths wide;
   fl_arena arena;
-  size_t at_rest;   /* bytes of the arena that outlast a forward and its backward */
-  size_t loss_rows; /* rows of the head at a time in fl_pass_loss */
-  bool rerun;       /* a layer is being run again for its backward: K/V rows are in place */
+  size_t kept_bytes; /* bytes of the arena that outlast a forward and its backward */
+  size_t loss_rows;  /* rows of the head at a time in fl_pass_loss */
+  bool recomputing;  /* a layer is being run again for its backward: K/V rows are in place */
 
   /* The forward that the pass holds. */
   size_t n_rows, n_spans;
-  size_t cut; /* the layer from whose attention on live rows run alone (output_rows.c) */
-  size_t n_live;
-  uint32_t *live;               /* [max_rows] numbers of the live rows, ascending */
+  size_t last_kv_layer; /* from its attention on, only rows with an output run (output_rows.c) */
+  size_t n_output_rows;
+  uint32_t *output_row;         /* [max_rows] numbers of the rows with an output, ascending */
   uint32_t *place;              /* [max_rows] where a row stands among them, or FL_NO_OUTPUT */
   fl_span *span;                /* [max_spans] copies */
   fl_attn_span *attn_span;      /* [max_spans] with the queries of the layer that runs */
@@ -91,8 +50,8 @@ struct fl_pass {
   size_t *row_pos;              /* [max_rows] */
   float *rope[2];               /* [max_rows, half, 2] */
 
-  float *x;            /* [max_rows, d_model] the residual stream; behind the cut, and after a
-                              forward, of live rows */
+  float *x;            /* [max_rows, d_model] the residual stream; after last_kv_layer and after a
+                              forward, of the rows with an output */
   float *h;            /* [max_rows, d_model] a norm's output, a projection's */
   float *qkv;          /* [max_rows, wide.qkv] */
   float *att;          /* [max_rows, wide.q] */
@@ -120,8 +79,8 @@ struct fl_pass {
   float *dv_acc[FL_ACCUMULATED];
   int32_t acc_of[FL_ACCUMULATED]; /* those layers; -1 */
 
-  /* Spans behind loose rows: their pages, a layer at a time (pages.c). */
-  bool loose;
+  /* Spans behind detached prefixes: their pages, a layer at a time (pages.c). */
+  bool detached;
   size_t n_pages;
   size_t *page_first; /* [max_spans] a span's first page */
   const void **page[1 + FL_ACCUMULATED];
@@ -133,22 +92,22 @@ struct fl_pass {
 typedef void fl_rows_fn(fl_pass *p, const void *ctx, size_t first, size_t end);
 void fl_pass_rows(fl_pass *p, fl_rows_fn *fn, const void *ctx, size_t n_rows, size_t cost);
 
-/* output_rows.c. Which rows are live, after the spans were placed. */
+/* output_rows.c. Which rows have an output, after the spans were placed. */
 #define FL_NO_OUTPUT UINT32_MAX
 void fl_output_rows_place(fl_pass *p);
 /* The spans' queries become those of a layer. */
 void fl_output_rows_queries(fl_pass *p, size_t layer);
-/* Live rows of x [rows, d_model] come to the front. */
+/* Rows of x [rows, d_model] that have an output come to the front. */
 void fl_output_rows_gather(const fl_pass *p, float *x);
-/* The first `cols` columns of live rows go back to their places (row stride ld), zeros between
- * them. */
-void fl_output_rows_spread(const fl_pass *p, float *x, size_t ld, size_t cols);
+/* The first `cols` columns of rows with an output go back to their places (row stride ld), zeros
+ * between them. */
+void fl_output_rows_scatter(const fl_pass *p, float *x, size_t ld, size_t cols);
 /* Rows that go into a layer; queries of its attention, and rows that come out. */
 static inline size_t fl_rows_in(const fl_pass *p, size_t layer) {
-  return layer > p->cut ? p->n_live : p->n_rows;
+  return layer > p->last_kv_layer ? p->n_output_rows : p->n_rows;
 }
 static inline size_t fl_rows_out(const fl_pass *p, size_t layer) {
-  return layer >= p->cut ? p->n_live : p->n_rows;
+  return layer >= p->last_kv_layer ? p->n_output_rows : p->n_rows;
 }
 
 /* pages.c. The geometry of a layer's attention in the pages of the spans that run. */
@@ -161,11 +120,11 @@ bool fl_pages_open(fl_pass *p, size_t layer, bool kept);
 /* One row's k, v [kv_heads, head_dim] into its span's pages. */
 void fl_pages_put(fl_pass *p, size_t layer, size_t row, const float *k, const float *v);
 
-/* One half of a block each way; block_attention.c and block_ffn.c. `t` may be NULL (not recording).
- * In the forward p->x becomes the output. In the backward p->dx [rows, d_model] holds the gradient
- * of the output and becomes that of the input (below layer 0 nothing is needed). Rows are those of
- * fl_rows_in and fl_rows_out; so are a tape's: those that go in for x_in and for k and v in
- * qkv_raw, those that come out for the others. */
+/* The two parts of a layer, each way; block_attention.c and block_ffn.c. `t` may be NULL (not
+ * recording). In the forward p->x becomes the output. In the backward p->dx [rows, d_model] holds
+ * the gradient of the output and becomes that of the input (below layer 0 nothing is needed). Rows
+ * are those of fl_rows_in and fl_rows_out; so are a tape's: those that go in for x_in and for k and
+ * v in qkv_raw, those that come out for the others. */
 void fl_attention_block_fwd(fl_pass *p, size_t layer, fl_tape *t);
 void fl_attention_block_bwd(fl_pass *p, size_t layer, const fl_tape *t, const fl_grad_span *grads);
 void fl_ffn_block_fwd(fl_pass *p, size_t layer, fl_tape *t);

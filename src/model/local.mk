@@ -22,6 +22,7 @@ src_libflmodel_a_SOURCES = \
 	src/model/pages.c \
 	src/model/pass.c src/model/pass.h \
 	src/model/sampler.c src/model/sampler.h \
+	src/model/tape.h \
 	src/model/weights.c src/model/weights.h \
 	src/model/weights_moe.c
 MODEL_LIBS = src/libflmodel.a $(KERNELS_LIBS)

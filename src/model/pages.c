@@ -1,10 +1,10 @@
 /* pages.c - where the attention of a pass finds keys and values, layer by layer.
  *
- * Spans of a sequence find them in its pages, which hold all layers. Spans behind loose rows (their
- * prefix is given as arrays) have none: the pass lays out the pages of the layer that runs, prefix
- * and own rows, and the next layer takes the same memory. The backward, and a layer that is run
- * again, lay them out once more from the same values. Layers whose rows later layers read keep
- * pages of their own (sets 1 and 2) from the forward to the end of the backward.
+ * Spans of a sequence find them in its pages, which hold all layers. Spans behind a detached prefix
+ * (given as arrays) have none: the pass lays out the pages of the layer that runs, prefix and own
+ * rows, and the next layer takes the same memory. The backward, and a layer that is run again, lay
+ * them out once more from the same values. Layers whose rows later layers read keep pages of their
+ * own (sets 1 and 2) from the forward to the end of the backward.
  */
 #include <string.h>
 
@@ -38,8 +38,8 @@ static size_t set_of(const fl_pass *p, size_t layer) {
 
 void fl_pages_place(fl_pass *p) {
   size_t at = 0;
-  p->loose = p->n_spans > 0 && p->span[0].seq == NULL;
-  if (!p->loose) return;
+  p->detached = p->n_spans > 0 && p->span[0].seq == NULL;
+  if (!p->detached) return;
   for (size_t s = 0; s < p->n_spans; s++) {
     p->page_first[s] = at;
     at += (p->attn_span[s].n_rows + FL_KV_ROWS - 1) / FL_KV_ROWS;
@@ -62,7 +62,7 @@ fl_attn fl_layer_attn(const fl_pass *p, size_t layer) {
                 .scale = scale,
                 .softcap = hp->attn_softcap,
                 .window = l->window };
-  if (!p->loose) {
+  if (!p->detached) {
     const fl_kv_pool *pool = fl_seq_pool(p->span[0].seq);
     const fl_kv_layer *kl = fl_kv_layer_at(pool, layer);
     a.k_offset = kl->k_offset;
@@ -119,7 +119,7 @@ static void lay_pages(fl_pass *p, const void *ctx, size_t first, size_t end) {
 bool fl_pages_open(fl_pass *p, size_t layer, bool kept) {
   const bool owner = p->model->hp.layer[layer].kv_from == (int32_t)layer;
   const laying c = { .a = fl_layer_attn(p, layer), .layer = layer, .set = set_of(p, layer) };
-  if (!p->loose) return owner && !kept;
+  if (!p->detached) return owner && !kept;
   for (size_t s = 0; s < p->n_spans; s++) p->attn_span[s].pages = p->page[c.set] + p->page_first[s];
   if (!owner || (kept && c.set > 0)) return false;
   fl_pass_rows(p, lay_pages, &c, p->n_pages, 2 * FL_KV_ROWS * p->wide.kv);
@@ -128,7 +128,7 @@ bool fl_pages_open(fl_pass *p, size_t layer, bool kept) {
 
 void fl_pages_put(fl_pass *p, size_t layer, size_t row, const float *k, const float *v) {
   const size_t s = p->row_span[row], pos = p->row_pos[row];
-  if (!p->loose) {
+  if (!p->detached) {
     fl_seq_write(p->span[s].seq, layer, pos, 1, k, v);
     return;
   }

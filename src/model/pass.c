@@ -137,7 +137,7 @@ static void carve(fl_pass *p) {
   const fl_hparams *hp = &p->model->hp;
   size_t rows = p->opt.max_rows, spans = p->opt.max_spans;
   if (p->opt.record) p->tape = fl_arena_take(&p->arena, hp->n_layers, sizeof *p->tape);
-  p->at_rest = p->arena.used;
+  p->kept_bytes = p->arena.used;
   p->page_first = fl_arena_take(&p->arena, spans, sizeof *p->page_first);
   p->span = fl_arena_take(&p->arena, spans, sizeof *p->span);
   p->attn_span = fl_arena_take(&p->arena, spans, sizeof *p->attn_span);
@@ -146,7 +146,7 @@ static void carve(fl_pass *p) {
   p->row_span = fl_arena_take(&p->arena, rows, sizeof *p->row_span);
   p->row_token = fl_arena_take(&p->arena, rows, sizeof *p->row_token);
   p->row_pos = fl_arena_take(&p->arena, rows, sizeof *p->row_pos);
-  p->live = fl_arena_take(&p->arena, rows, sizeof *p->live);
+  p->output_row = fl_arena_take(&p->arena, rows, sizeof *p->output_row);
   p->place = fl_arena_take(&p->arena, rows, sizeof *p->place);
   for (int i = 0; i < 2; i++) p->rope[i] = floats(p, rows, 2 * hp->rope[i].half);
   p->x = floats(p, rows, hp->d_model);
@@ -182,7 +182,7 @@ int fl_pass_new(fl_pass **out, const fl_model *m, fl_team *team, const fl_pass_o
   if (p->opt.max_out_rows == 0) p->opt.max_out_rows = p->opt.max_spans;
   if (opt->record) p->loss_rows = p->opt.max_out_rows < LOSS_ROWS ? p->opt.max_out_rows : LOSS_ROWS;
   p->wide = widest(m);
-  p->cut = fl_last_kv_layer(&m->hp);
+  p->last_kv_layer = fl_last_kv_layer(&m->hp);
   find_shared_layers(p);
   fl_arena_measure(&p->arena);
   carve(p);
@@ -207,8 +207,8 @@ void fl_pass_free(fl_pass *p) {
 }
 
 void fl_pass_evict_pages(fl_pass *p) {
-  p->n_rows = p->n_live = p->n_spans = 0;
-  fl_arena_forget(&p->arena, p->at_rest);
+  p->n_rows = p->n_output_rows = p->n_spans = 0;
+  fl_arena_forget(&p->arena, p->kept_bytes);
 }
 
 size_t fl_pass_max_rows(const fl_pass *p) { return p->opt.max_rows; }
@@ -339,11 +339,25 @@ static void layer_done(const fl_pass *p, size_t layer) {
   if (p->opt.layer_done != NULL) p->opt.layer_done(p->opt.ctx, layer);
 }
 
+/* A layer of the transformer, for row r at position s of its sequence (what a family lacks is left
+ * out; block_attention.c, block_ffn.c, block_moe.c, block_ple.c):
+ *
+ *   h = rmsnorm(x)
+ *   q, k, v = h Wq^T, h Wk^T, h Wv^T        (+ biases; a layer may read an earlier one's k and v)
+ *   q, k = rope(rmsnorm by head(q, k), s)   k, v are stored in the pages at s
+ *   a = softmax(scale q k^T) v              over the rows 0..s, or the last `window` of them
+ *   x = x + [rmsnorm](a Wo^T)
+ *   h = rmsnorm(x)
+ *   f = act(h Wgate^T) * (h Wup^T) Wdown^T  or a weighted sum of such over the chosen experts
+ *   x = x + [rmsnorm](f)
+ *   x = x + [rmsnorm](gate by the token's own embedding of this layer)
+ *   x = x * out_scale
+ */
 int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err) {
   int rc = check_spans(p, spans, n_spans, err);
   if (rc < 0) return rc;
   place_rows(p, spans, n_spans);
-  p->rerun = false;
+  p->recomputing = false;
   fl_pass_rows(p, embed_rows, NULL, p->n_rows, p->model->hp.d_model);
   fl_ple_inputs(p);
   forget_tables(p);
@@ -353,7 +367,8 @@ int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *er
     fl_ffn_block_fwd(p, i, t);
     layer_done(p, i);
   }
-  for (size_t s = 0; s < n_spans && !p->loose; s++) fl_seq_advance(spans[s].seq, spans[s].n_rows);
+  for (size_t s = 0; s < n_spans && !p->detached; s++)
+    fl_seq_advance(spans[s].seq, spans[s].n_rows);
   return FL_OK;
 }
 
@@ -378,13 +393,13 @@ int fl_pass_prefill(fl_pass *p, fl_seq *seq, const int32_t *tokens, size_t n, si
 /* ---- backward ---- */
 
 /* Fills the shared inner activations again; a sequence's pages have the K/V rows already. */
-static void rerun_layer(fl_pass *p, size_t layer) {
+static void recompute_layer(fl_pass *p, size_t layer) {
   fl_tape *t = &p->tape[layer];
   memcpy(p->x, t->x_in, fl_rows_in(p, layer) * p->model->hp.d_model * sizeof *p->x);
-  p->rerun = true;
+  p->recomputing = true;
   fl_attention_block_fwd(p, layer, t);
   fl_ffn_block_fwd(p, layer, t);
-  p->rerun = false;
+  p->recomputing = false;
 }
 
 static void clear_accumulators(fl_pass *p) {
@@ -398,10 +413,10 @@ static void clear_accumulators(fl_pass *p) {
 }
 
 void fl_pass_backward(fl_pass *p, const fl_grad_span *grads) {
-  if (p->n_live == 0) return;
+  if (p->n_output_rows == 0) return;
   clear_accumulators(p);
   for (size_t i = p->model->hp.n_layers; i-- > 0;) {
-    if (p->opt.checkpoint) rerun_layer(p, i);
+    if (p->opt.checkpoint) recompute_layer(p, i);
     fl_ffn_block_bwd(p, i, &p->tape[i]);
     fl_attention_block_bwd(p, i, &p->tape[i], grads);
     layer_done(p, i);

@@ -6,8 +6,8 @@
  * sequences with one row each (batched decoding), one with many rows (prefill), packed training
  * sequences with a prefix each. The row rule holds: what a row gives does not depend on the others.
  *
- * Rows whose outputs nobody reads are run for their keys and values alone: a span may name its
- * first ones as silent. No other row, and no gradient, has other bits for that.
+ * Rows whose outputs nobody reads are run for their keys and values alone: a span says how many of
+ * its first rows those are (n_no_output). All other rows and all gradients are bit-identical.
  *
  * Recording (`record`) keeps what the backward needs: the layer inputs and, unless `checkpoint`,
  * the inner activations too; with `checkpoint` each layer is run again in the backward, to the
@@ -41,8 +41,8 @@ typedef struct fl_pass_options {
   size_t max_prefix;   /* record only: longest prefix of a span in rows */
   bool record, checkpoint;
   bool touch; /* its memory is taken at birth, not by the first pass that is so large */
-  /* Called when a layer is through, in a forward as in a backward: loose parts' rows of it, and
-   * where their gradient goes, are not touched until another call comes to it. May be NULL. */
+  /* Called when a layer is done, in a forward and in a backward: the rows of detached prefixes in
+   * it, and their gradients, are not touched until the next call reaches it. May be NULL. */
   void (*layer_done)(void *ctx, size_t layer);
   void *ctx;
 } fl_pass_options;
@@ -62,9 +62,10 @@ typedef struct fl_prefix_part {
   float *const *v;
 } fl_prefix_part;
 
-/* New rows of a sequence; or, with seq == NULL and recording, rows behind the parts of a prefix one
- * after the other, which are not kept: no more than one layer's keys and values are then held
- * beside the parts. The spans of a call are all of one sort, and parts stay until its backward. */
+/* New rows of a sequence; or, with seq == NULL and recording, new rows behind a detached prefix:
+ * parts that lie in arrays, one after the other. Such rows are not kept after the pass, so only one
+ * layer's keys and values are held beside the parts. All spans of a call are of the same sort, and
+ * parts must stay until its backward. */
 typedef struct fl_span {
   fl_seq *seq;
   const int32_t *tokens;
@@ -78,13 +79,13 @@ typedef struct fl_span {
  * the vocabulary or more rows than max_rows: FL_EINPUT/FL_EFULL and no sequence changed. */
 int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err);
 /* Runs `n` tokens through in slices of max_rows; the pass then holds the last slice, whose last row
- * is number *last_row, the only one that is not silent; none is where last_row is NULL. Not for
+ * is number *last_row, the only one with an output; with last_row NULL no row has one. Not for
  * recording passes. */
 int fl_pass_prefill(fl_pass *p, fl_seq *seq, const int32_t *tokens, size_t n, size_t *last_row,
                     fl_err *err);
 
 /* logits [n, n_vocab] of the given rows of the last forward (soft cap applied). Here and below,
- * rows that were not silent. */
+ * rows that have an output. */
 void fl_pass_logits(fl_pass *p, const size_t *rows, size_t n, float *logits);
 /* out [n, d_model]: hidden state after the final norm. */
 void fl_pass_hidden(fl_pass *p, const size_t *rows, size_t n, float *out);
