@@ -55,6 +55,11 @@ static int retrieved_pieces(fl_fleet *f, const fl_ask_options *o, fl_buf *text, 
   int rc = FL_OK;
   if (o->hits == NULL || fl_fleet_index_of(f) == NULL)
     return fl_fail(err, FL_EUSAGE, "the text arm needs a retrieval first");
+  for (size_t i = 0; rc == FL_OK && i < o->hits->n_passages; i++) {
+    if (i > 0) fl_buf_puts(text, between);
+    rc = fl_fleet_passage(f, &o->hits->passage[i], text, err);
+  }
+  if (o->hits->n_passages > 0) return rc;
   for (size_t i = 0; rc == FL_OK && i < o->hits->n_chunks; i++) {
     if (i > 0) fl_buf_puts(text, between);
     rc = append_piece(f, o, &o->hits->chunk[i], text, err);
@@ -88,8 +93,9 @@ int fl_session_begin(fl_session *h, fl_fleet *f, const fl_ask_options *o, fl_err
     rc = fl_fleet_compose(f, x.seq, o->docs, o->n_docs, err);
   } else if (rc == FL_OK) {
     x.after_system = o->arm == FL_ARM_CONTEXT ? o->n_docs > 0
-                     : o->arm == FL_ARM_TEXT  ? o->hits != NULL && o->hits->n_chunks > 0
-                                              : false;
+                     : o->arm == FL_ARM_TEXT
+                         ? o->hits != NULL && o->hits->n_chunks + o->hits->n_passages > 0
+                         : false;
     rc = system_ids(f, o, &ids, err);
   }
   if (rc == FL_OK && ids.len > 0)

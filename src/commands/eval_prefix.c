@@ -1,8 +1,8 @@
 /* eval_prefix.c - what stands before a question in each arm.
  *
- * The text arms hold what a reader of retrieved text would hold in the same memory: the best pieces
- * of the same index, best first, wrapped as documents are, cut to as many tokens as the retrieved
- * cartridges have rows (or four times that). */
+ * The text arms hold what a reader of retrieved text would hold in the same memory: the best
+ * passages by the same retrieval, best first, wrapped as documents are, cut to as many tokens as
+ * the retrieved cartridges have rows (or four times that). */
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,6 +10,7 @@
 #include "commands/eval_bench.h"
 
 enum { PIECES = 256 };
+static const char between[] = "\n</document>\n\n<document>\n";
 
 static bool wants_hits(eval_arm a) {
   return a == EVAL_RETRIEVED || a == EVAL_TEXT || a == EVAL_TEXT4;
@@ -102,6 +103,11 @@ static int read_document(eval_bench *b, fl_seq *seq, size_t doc, size_t *n_read,
   return rc;
 }
 
+static int add_passage(eval_bench *b, fl_buf *text, const fl_hit *hit, fl_err *err) {
+  if (text->len > 0) fl_buf_puts(text, between);
+  return fl_fleet_passage(b->f, hit, text, err);
+}
+
 /* Appends the text of a piece. */
 static int add_piece(eval_bench *b, fl_buf *text, const fl_hit *hit, fl_err *err) {
   const eval_text *t;
@@ -109,7 +115,7 @@ static int add_piece(eval_bench *b, fl_buf *text, const fl_hit *hit, fl_err *err
   int rc = document(&t, b, hit->doc, err);
   if (rc == FL_OK) rc = fl_fleet_chunk_span(b->f, hit, t->tokens.n_tokens, &first, &end, err);
   if (rc != FL_OK) return rc;
-  if (text->len > 0) fl_buf_puts(text, "\n</document>\n\n<document>\n");
+  if (text->len > 0) fl_buf_puts(text, between);
   size_t at = first > 0 ? t->tokens.token_end[first - 1] : 0;
   fl_buf_append(text, t->tokens.text + at, t->tokens.token_end[end - 1] - at);
   return FL_OK;
@@ -133,8 +139,10 @@ static int read_pieces(eval_bench *b, fl_seq *seq, size_t i, size_t times, size_
   fl_buf text = { 0 };
   fl_ids ids = { 0 };
   int rc = FL_OK;
-  for (size_t k = 0; k < pieces->n_chunks && ids.len < budget && rc == FL_OK; k++) {
-    rc = add_piece(b, &text, &pieces->chunk[k], err);
+  const size_t n = pieces->n_passages > 0 ? pieces->n_passages : pieces->n_chunks;
+  for (size_t k = 0; k < n && ids.len < budget && rc == FL_OK; k++) {
+    rc = pieces->n_passages > 0 ? add_passage(b, &text, &pieces->passage[k], err)
+                                : add_piece(b, &text, &pieces->chunk[k], err);
     if (rc == FL_OK && text.oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory for a text");
     fl_ids_reset(&ids);
     if (rc == FL_OK) rc = fl_wrapped_system(&ids, b->model, text.data, text.len, 0, err);

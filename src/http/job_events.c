@@ -85,7 +85,7 @@ static void on_start(void *ctx, const fl_job_start *s) {
     char *name = fl_strdup(s->docs[i].name);
     if (name == NULL) break;
     n->docs[n->n_docs++] =
-        (fl_job_event_doc){ s->docs[i].id, name, s->docs[i].score, s->docs[i].rows };
+        (fl_job_event_doc){ s->docs[i].id, name, s->docs[i].why, s->docs[i].rows };
   }
   b->lost = b->lost || n->n_docs < s->n_docs;
   if (!b->rarely) raise_event(b);

@@ -23,7 +23,7 @@ typedef struct fl_job_events fl_job_events;
 typedef struct fl_job_event_doc {
   uint32_t id;
   char *name;
-  double score;
+  fl_evidence why;
   size_t rows;
 } fl_job_event_doc;
 

@@ -5,7 +5,7 @@
 #include "retrieval/hits.h"
 
 /* The share of the cosine in the score of both. */
-#define FL_FUSE_COSINE 0.3
+#define FL_FUSE_COSINE 0.1
 
 /* The score by the rule
  *   both:     (1 - FL_FUSE_COSINE) * words + FL_FUSE_COSINE * cosine

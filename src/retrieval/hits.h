@@ -46,4 +46,13 @@ typedef struct fl_hits {
 } fl_hits;
 void fl_hits_release(fl_hits *h);
 
+/* Why a document was found, with memory of its own. */
+enum { FL_MATCHED_BYTES = 64 };
+typedef struct fl_evidence {
+  double score, cosine, words;
+  uint32_t cosine_rank, words_rank; /* 0: that ranking has not found it */
+  char matched[FL_MATCHED_BYTES];   /* words of the question that it holds, a space between */
+} fl_evidence;
+void fl_hits_evidence(const fl_hits *h, const fl_hit *hit, fl_evidence *out);
+
 #endif

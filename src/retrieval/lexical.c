@@ -9,7 +9,7 @@
 #include "retrieval/words.h"
 
 /* What a document's other passages count of words that its best passage lacks or has less of. */
-static const double rest_share = 0.3;
+static const double rest_share = 0.1;
 
 int fl_lexical_open(fl_lexical **out, const char *path, fl_err *err) {
   fl_lexical *x = NULL;

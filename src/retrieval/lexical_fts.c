@@ -11,9 +11,9 @@
 #include "retrieval/lexical_db.h"
 #include "retrieval/words.h"
 
-static const double bm25_k = 1.2, bm25_b = 0.75;
+static const double bm25_k = 0.9, bm25_b = 0.4;
 enum { COL_TEXT, COL_NAME, COL_HEADING };
-static const double col_weight[] = { [COL_TEXT] = 1, [COL_NAME] = 2, [COL_HEADING] = 1.5 };
+static const double col_weight[] = { [COL_TEXT] = 1, [COL_NAME] = 1, [COL_HEADING] = 1 };
 
 typedef int token_fn(void *ctx, int flags, const char *token, int len, int first, int end);
 

@@ -103,6 +103,8 @@ int fl_index_rebuild(fl_fleet *f, bool whole, const fl_train_hooks *hooks, fl_er
 
 int fl_index_add_words(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
   fl_lexical *x = NULL;
+  /* Ranks find out by the manifest alone that there is something to read again. */
+  if (f->m.lexical_file != NULL && fl_dist_count(f->dist) > 1) return FL_OK;
   int rc = fl_manifest_open_words(&x, &f->m, f->dir, NULL);
   fl_lexical_close(x);
   if (rc != FL_ENOENT && rc != FL_EINPUT) return FL_OK;

@@ -185,3 +185,19 @@ void fl_hits_release(fl_hits *h) {
   fl_free(h->ranked);
   *h = (fl_hits){ 0 };
 }
+
+void fl_hits_evidence(const fl_hits *h, const fl_hit *hit, fl_evidence *out) {
+  size_t len = 0;
+  *out = (fl_evidence){ .score = hit->score,
+                        .cosine = hit->cosine,
+                        .words = hit->words,
+                        .cosine_rank = hit->cosine_rank,
+                        .words_rank = hit->words_rank };
+  for (size_t i = 0; i < h->n_words; i++) {
+    size_t n = strlen(h->word[i]);
+    if (!(hit->matched >> i & 1) || len + n + 2 > sizeof out->matched) continue;
+    if (len > 0) out->matched[len++] = ' ';
+    memcpy(out->matched + len, h->word[i], n + 1);
+    len += n;
+  }
+}

@@ -81,7 +81,7 @@ typedef struct fl_job_request {
 typedef struct fl_job_doc {
   uint32_t id;
   const char *name;
-  double score;
+  fl_evidence why; /* zeros when it was named */
   size_t rows;
 } fl_job_doc;
 

@@ -102,7 +102,7 @@ static int find_named(fl_selection *out, fl_engine *e, const fl_job_request *r, 
     }
     fl_fleet_doc(e->fleet, at, &d);
     out->doc[out->n] = d.id;
-    out->score[out->n++] = 0;
+    out->why[out->n++] = (fl_evidence){ 0 };
   }
   pthread_mutex_unlock(&e->fleet_mu);
   return rc;

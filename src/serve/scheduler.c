@@ -145,7 +145,7 @@ static void tell_start(fl_engine *e, fl_job *j) {
     size_t at;
     if (fl_doc_by_id(e->fleet, j->prefix->doc[i], &at)) fl_fleet_doc(e->fleet, at, &d);
     doc[s.n_docs++] = (fl_job_doc){
-      .id = d.id, .name = d.name, .score = j->docs.score[i], .rows = j->prefix->doc_rows[i]
+      .id = d.id, .name = d.name, .why = j->docs.why[i], .rows = j->prefix->doc_rows[i]
     };
   }
   pthread_mutex_unlock(&e->fleet_mu);
