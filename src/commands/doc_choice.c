@@ -81,6 +81,7 @@ void hit_json(fl_json *row, const fl_hits *h, const fl_hit *hit) {
     fl_json_set_num(row, "cosine", why.cosine);
     fl_json_set_u64(row, "cosine_rank", why.cosine_rank);
   }
+  if (hit->gain < 0 || hit->gain > 0) fl_json_set_num(row, "gain", why.gain);
   if (why.words_rank > 0) {
     fl_json_set_num(row, "words", why.words);
     fl_json_set_u64(row, "words_rank", why.words_rank);

@@ -226,6 +226,7 @@ static void put_evidence(fl_buf *b, const fl_evidence *why) {
     fl_jsonw_num(b, "cosine", why->cosine);
     fl_jsonw_u64(b, "cosine_rank", why->cosine_rank);
   }
+  if (why->gain < 0 || why->gain > 0) fl_jsonw_num(b, "gain", why->gain);
   if (why->words_rank == 0) return;
   fl_jsonw_num(b, "words", why->words);
   fl_jsonw_u64(b, "words_rank", why->words_rank);

@@ -43,6 +43,11 @@ void fl_fuse(fl_hit *v, size_t n, fl_rag_by by) {
   qsort(v, n, sizeof *v, by_score);
 }
 
+void fl_fuse_gains(fl_hit *v, size_t n, double full) {
+  for (size_t i = 0; i < n && full > 0; i++) v[i].score += v[i].gain / full;
+  qsort(v, n, sizeof *v, by_score);
+}
+
 static bool found(const fl_hit *h, const fl_rag_options *o, double least_cosine) {
   bool by_word = h->words_rank > 0 && h->words_rank <= o->chunks;
   bool by_chunk = h->cosine_rank > 0 && h->cosine >= least_cosine;

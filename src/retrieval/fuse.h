@@ -17,6 +17,11 @@ double fl_fuse_score(fl_rag_by by, double words, double cosine);
  * and scores and sorts, best first; equal scores in the order of documents. */
 void fl_fuse(fl_hit *v, size_t n, fl_rag_by by);
 
+/* Adds gains to the scores of the first n documents and sorts these anew. A gain counts as the
+ * score of words does, of which `full` is the most there can be: both are logarithms of how much
+ * likelier the one makes the other. */
+void fl_fuse_gains(fl_hit *v, size_t n, double full);
+
 /* h->ranked, h->doc and h->margin, for which there is room, from documents in order. One is chosen
  * when its score is at the floor at least and a ranking that counts has its chunk among the best
  * o->chunks (least_cosine: the last of those) or has it among the first o->chunks documents by

@@ -15,6 +15,7 @@ typedef struct fl_rag_options {
   size_t docs, chunks; /* documents at most; chunks and passages considered */
   double floor;        /* documents that score under it are dropped; -1: none */
   int by;              /* fl_rag_by */
+  size_t rerank;       /* best documents whose best passages the model weighs; 0: none */
 } fl_rag_options;
 
 /* A document, a chunk of it (what has one vector) or a passage of it (what the index of words
@@ -27,6 +28,7 @@ typedef struct fl_hit {
   double cosine;    /* of the chunk, centred */
   double words;     /* share of what the question's words can give, from 0 to 1 */
   uint64_t matched; /* bit i: it holds fl_hits.word[i] */
+  double gain;      /* by how much its best passage makes the question likelier; 0: not weighed */
   uint32_t cosine_rank, words_rank;
 } fl_hit;
 
@@ -49,7 +51,7 @@ void fl_hits_release(fl_hits *h);
 /* Why a document was found, with memory of its own. */
 enum { FL_MATCHED_BYTES = 64 };
 typedef struct fl_evidence {
-  double score, cosine, words;
+  double score, cosine, words, gain;
   uint32_t cosine_rank, words_rank; /* 0: that ranking has not found it */
   char matched[FL_MATCHED_BYTES];   /* words of the question that it holds, a space between */
 } fl_evidence;

@@ -257,6 +257,14 @@ int fl_lexical_read(fl_lexical *x, uint32_t doc, uint32_t passage, fl_lexical_pa
   return rc;
 }
 
+void fl_lexical_passage_print(const fl_lexical_passage *p, fl_buf *out) {
+  if (p->heading.len > 0) {
+    fl_buf_append(out, p->heading.data, p->heading.len);
+    fl_buf_puts(out, "\n\n");
+  }
+  if (p->text.len > 0) fl_buf_append(out, p->text.data, p->text.len);
+}
+
 void fl_lexical_passage_release(fl_lexical_passage *p) {
   fl_buf_release(&p->text);
   fl_buf_release(&p->heading);

@@ -83,6 +83,8 @@ typedef struct fl_lexical_passage {
 } fl_lexical_passage;
 int fl_lexical_read(fl_lexical *x, uint32_t doc, uint32_t passage, fl_lexical_passage *out,
                     fl_err *err);
+/* Appends its headings, an empty line and its text. */
+void fl_lexical_passage_print(const fl_lexical_passage *p, fl_buf *out);
 void fl_lexical_passage_release(fl_lexical_passage *p);
 
 #endif

@@ -9,6 +9,7 @@ src_libflretrieval_a_SOURCES = \
 	src/retrieval/lexical_build.c \
 	src/retrieval/lexical_db.c src/retrieval/lexical_db.h \
 	src/retrieval/lexical_fts.c \
+	src/retrieval/likelihood.c src/retrieval/likelihood.h \
 	src/retrieval/passage.c src/retrieval/passage.h \
 	src/retrieval/rebuild.c \
 	src/retrieval/retrieval.c src/retrieval/retrieval.h \

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "fleet/state.h"
 #include "retrieval/fleet_words.h"
+#include "retrieval/likelihood.h"
 #include "study/study.h"
 
 static int embed_ids(fl_ids *out, const fl_fleet *f, const char *text, size_t len, fl_err *err) {
@@ -204,6 +205,7 @@ static void print_parts(fl_buf *b, const fl_hits *all, const fl_hit *h) {
   const char *between = "";
   if (h->cosine_rank > 0)
     fl_buf_printf(b, ",\"cosine\":%.6f,\"cosine_rank\":%u", h->cosine, h->cosine_rank);
+  if (h->gain < 0 || h->gain > 0) fl_buf_printf(b, ",\"gain\":%.6f", h->gain);
   if (h->words_rank == 0) return;
   fl_buf_printf(b, ",\"words\":%.6f,\"words_rank\":%u,\"matched\":[", h->words, h->words_rank);
   for (size_t i = 0; i < all->n_words; i++) {
@@ -263,8 +265,19 @@ static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   fl_event_emit(f->log, &e);
 }
 
-/* vector NULL: words alone are asked. */
-static int search(fl_fleet *f, const char *query, size_t len, float *vector,
+typedef struct asking {
+  fl_fleet *f;
+  const char *query;
+  size_t len;
+} asking;
+
+static int likelihood(void *ctx, const char *text, size_t len, double *out, fl_err *err) {
+  const asking *a = ctx;
+  return fl_likelihood(out, a->f, text, len, a->query, a->len, err);
+}
+
+/* vector NULL: words alone are asked. weighs: the fleet's model may be run. */
+static int search(fl_fleet *f, const char *query, size_t len, float *vector, bool weighs,
                   const fl_rag_options *o, fl_hits *out, fl_err *err) {
   int rc = fl_fleet_load_index(f, err);
   if (rc != FL_OK) return rc;
@@ -273,13 +286,16 @@ static int search(fl_fleet *f, const char *query, size_t len, float *vector,
     return fl_fail(err, FL_EINPUT,
                    "%s: no index of words to search in; make it with flotilla index", f->dir);
   if (vector != NULL) fl_index_centre(x, vector);
-  const fl_question q = { query, len, vector };
+  asking a = { f, query, len };
+  const fl_question q = {
+    .text = query, .len = len, .vector = vector, .likelihood = weighs ? likelihood : NULL, .ctx = &a
+  };
   return fl_search(out, x, &f->m, &q, o, err);
 }
 
 int fl_fleet_retrieve_by(fl_fleet *f, const char *query, size_t len, float *vector,
                          const fl_rag_options *o, fl_hits *out, fl_err *err) {
-  return search(f, query, len, vector, o, out, err);
+  return search(f, query, len, vector, false, o, out, err);
 }
 
 int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
@@ -294,7 +310,7 @@ int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_o
     rc = v != NULL ? fl_embed(f, &query, &len, 1, v, err)
                    : fl_fail(err, FL_ENOMEM, "not enough memory to search");
   }
-  if (rc == FL_OK) rc = search(f, query, len, v, o, out, err);
+  if (rc == FL_OK) rc = search(f, query, len, v, true, o, out, err);
   if (rc == FL_OK) log_query(f, query, len, o, out, fl_now_s() - began);
   if (f->rows_of != NULL) fl_index_forget(f);
   fl_free(v);
@@ -330,11 +346,7 @@ int fl_fleet_passage(fl_fleet *f, const fl_hit *passage, fl_buf *out, fl_err *er
   int rc =
       fl_lexical_read(x->lexical, f->m.doc[passage->doc].id, (uint32_t)passage->passage, &p, err);
   if (rc != FL_OK) return rc;
-  if (p.heading.len > 0) {
-    fl_buf_append(out, p.heading.data, p.heading.len);
-    fl_buf_puts(out, "\n\n");
-  }
-  fl_buf_append(out, p.text.data, p.text.len);
+  fl_lexical_passage_print(&p, out);
   fl_lexical_passage_release(&p);
   return out->oom ? fl_fail(err, FL_ENOMEM, "not enough memory for a passage") : FL_OK;
 }

@@ -30,7 +30,8 @@ int fl_fleet_load_index(fl_fleet *f, fl_err *err);
 /* FL_ENOENT when the fleet has no index; FL_EINPUT when words alone are asked and it has none. */
 int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
                       fl_hits *out, fl_err *err);
-/* The same with the query's vector [d_model], made by the index's recipe elsewhere; changes it. */
+/* The same with the query's vector [d_model], made by the index's recipe elsewhere; changes it. The
+ * model is not run: nothing is weighed anew. */
 int fl_fleet_retrieve_by(fl_fleet *f, const char *query, size_t len, float *vector,
                          const fl_rag_options *o, fl_hits *out, fl_err *err);
 /* Appends the members of a retrieve event from "query" on, without braces. */

@@ -17,6 +17,7 @@ typedef struct finder {
   size_t n_docs;
   double least_cosine; /* of the best o->chunks chunks */
   fl_hits hits;
+  double full; /* of the words */
 } finder;
 
 static int no_memory(fl_err *err) {
@@ -121,12 +122,41 @@ static int find_by_words(finder *w, const fl_manifest *m, const fl_question *q, 
   if (l.full > 0) {
     take_documents(w, m, &l);
     rc = take_passages(w, m, &l, err);
+    w->full = l.full;
   }
   w->hits.word = l.word;
   w->hits.n_words = l.n_words;
   l.word = NULL;
   l.n_words = 0;
   fl_lexical_hits_release(&l);
+  return rc;
+}
+
+/* --- by the model --- */
+
+static int gain_of(finder *w, const fl_manifest *m, const fl_question *q, double alone, fl_hit *h,
+                   fl_err *err) {
+  fl_lexical_passage p = { 0 };
+  fl_buf text = { 0 };
+  double behind = 0;
+  int rc = fl_lexical_read(w->x->lexical, m->doc[h->doc].id, (uint32_t)h->passage, &p, err);
+  if (rc == FL_OK) fl_lexical_passage_print(&p, &text);
+  if (rc == FL_OK && text.oom) rc = no_memory(err);
+  if (rc == FL_OK) rc = q->likelihood(q->ctx, text.data, text.len, &behind, err);
+  if (rc == FL_OK) h->gain = behind - alone;
+  fl_buf_release(&text);
+  fl_lexical_passage_release(&p);
+  return rc;
+}
+
+/* The first documents that have a passage, up to one that has none. */
+static int weigh(finder *w, const fl_manifest *m, const fl_question *q, fl_err *err) {
+  double alone = 0;
+  size_t n = 0;
+  while (n < w->o->rerank && n < w->n_docs && w->doc[n].words_rank > 0) n++;
+  int rc = n > 0 ? q->likelihood(q->ctx, "", 0, &alone, err) : FL_OK;
+  for (size_t i = 0; rc == FL_OK && i < n; i++) rc = gain_of(w, m, q, alone, &w->doc[i], err);
+  if (rc == FL_OK) fl_fuse_gains(w->doc, n, w->full);
   return rc;
 }
 
@@ -144,7 +174,6 @@ static int begin(finder *w, fl_err *err) {
 
 static int finish(finder *w, int rc, fl_hits *out) {
   if (rc == FL_OK) {
-    fl_fuse(w->doc, w->n_docs, (fl_rag_by)w->o->by);
     fl_fuse_choose(&w->hits, w->doc, w->n_docs, w->o, w->least_cosine);
     *out = w->hits;
   } else {
@@ -163,6 +192,9 @@ int fl_search(fl_hits *out, const fl_index *x, const fl_manifest *m, const fl_qu
   if (rc == FL_OK && by.by != FL_RAG_LEXICAL && q->vector != NULL)
     rc = find_by_vector(&w, q->vector, err);
   if (rc == FL_OK && by.by != FL_RAG_EMBEDDING) rc = find_by_words(&w, m, q, err);
+  if (rc == FL_OK) fl_fuse(w.doc, w.n_docs, (fl_rag_by)by.by);
+  if (rc == FL_OK && by.rerank > 0 && w.full > 0 && q->likelihood != NULL)
+    rc = weigh(&w, m, q, err);
   return finish(&w, rc, out);
 }
 
@@ -173,6 +205,7 @@ int fl_index_search(const fl_index *x, const float *query, size_t n_docs, const 
   finder w = { .x = x, .o = &by, .n_docs = n_docs };
   int rc = begin(&w, err);
   if (rc == FL_OK) rc = find_by_vector(&w, query, err);
+  if (rc == FL_OK) fl_fuse(w.doc, w.n_docs, FL_RAG_EMBEDDING);
   return finish(&w, rc, out);
 }
 
@@ -191,6 +224,7 @@ void fl_hits_evidence(const fl_hits *h, const fl_hit *hit, fl_evidence *out) {
   *out = (fl_evidence){ .score = hit->score,
                         .cosine = hit->cosine,
                         .words = hit->words,
+                        .gain = hit->gain,
                         .cosine_rank = hit->cosine_rank,
                         .words_rank = hit->words_rank };
   for (size_t i = 0; i < h->n_words; i++) {

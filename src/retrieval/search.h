@@ -9,6 +9,10 @@ typedef struct fl_question {
   const char *text;
   size_t len;
   const float *vector; /* [dim], centred; NULL: words alone are asked */
+  /* The question's log-likelihood behind a text (of no bytes: behind none); NULL: there is nobody
+   * to ask, and nothing is weighed. */
+  int (*likelihood)(void *ctx, const char *text, size_t len, double *out, fl_err *err);
+  void *ctx;
 } fl_question;
 
 /* The manifest says at which position a document of the index of words is; one that it does not
