@@ -15,6 +15,7 @@ include $(srcdir)/testsuite/cartridge.mk
 include $(srcdir)/testsuite/study.mk
 include $(srcdir)/testsuite/train.mk
 include $(srcdir)/testsuite/fleet.mk
+include $(srcdir)/testsuite/retrieval.mk
 include $(srcdir)/testsuite/trainer.mk
 include $(srcdir)/testsuite/serve.mk
 include $(srcdir)/testsuite/http.mk

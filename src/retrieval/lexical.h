@@ -68,7 +68,7 @@ typedef struct fl_lexical_hits {
   size_t matched; /* documents that hold a word at all */
   char **word;    /* of the question, as they were looked for */
   size_t n_words;
-  double full; /* see above; 0 when the question has no word */
+  double full; /* see above; 0 when no word of it is in the index */
 } fl_lexical_hits;
 
 /* The best n_passages passages and n_docs documents. A question of stop words alone is searched

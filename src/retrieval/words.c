@@ -206,7 +206,8 @@ bool fl_word_is_stop(const char *word) {
       "was we were what whatever when where whether which while who whom whose why will with "
       "without would you your yours ";
   size_t n = strlen(word);
+  if (n == 0) return false;
   for (const char *p = words; (p = strstr(p, word)) != NULL; p++)
-    if (n > 0 && p[-1] == ' ' && p[n] == ' ') return true;
+    if (p[-1] == ' ' && p[n] == ' ') return true;
   return false;
 }
