@@ -35,7 +35,16 @@ static void open_stage(stage *s, const fl_protocol *d, const char *quoted) {
 }
 
 static void start(stage *s) {
-  static const fl_job_doc docs[] = { { 1, "a.md", 0.5, 48 }, { 7, "b \"c\".md", -0.25, 32 } };
+  static const fl_job_doc docs[] = {
+    { .id = 1,
+      .name = "a.md",
+      .why = { .score = 0.5, .words = 0.4, .words_rank = 2, .matched = "lamp oil" },
+      .rows = 48 },
+    { .id = 7,
+      .name = "b \"c\".md",
+      .why = { .score = -0.25, .cosine = -0.25, .cosine_rank = 3 },
+      .rows = 32 }
+  };
   const fl_job_start news = {
     .docs = docs, .n_docs = 2, .rows = 80, .prompt_tokens = 21, .cached_tokens = 20, .queue_s = 0.5
   };
@@ -162,6 +171,8 @@ START_TEST(chat_whole) {
   ck_assert_double_eq(num(v, "usage.prompt_tokens_details.cached_tokens"), 20);
   ck_assert_str_eq(str(v, "flotilla.documents.1.name"), "b \"c\".md");
   ck_assert_double_eq(num(v, "flotilla.documents.1.score"), -0.25);
+  ck_assert_double_eq(num(v, "flotilla.documents.1.cosine_rank"), 3);
+  ck_assert_double_eq(num(v, "flotilla.documents.0.words"), 0.4);
   ck_assert_double_eq(num(v, "flotilla.rows"), 80);
   ck_assert_double_eq(num(v, "flotilla.accepted"), 2);
   fl_json_free(v);
