@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_cartridge
-TESTS += testsuite/check_cartridge
+cartridge_tests = testsuite/check_cartridge
 testsuite_check_cartridge_SOURCES = testsuite/layer_cartridge.c testsuite/suite.h \
 	testsuite/cart_util.h testsuite/model_util.h \
 	testsuite/check_adam.c testsuite/check_cartridge.c testsuite/check_cartridge_io.c

@@ -43,7 +43,7 @@ START_TEST(text_round_trip) {
   fl_coverage_add(&c, 9, 12);
   fl_coverage_add(&c, 5, 6);
   fl_buf b = { 0 };
-  fl_coverage_print(&b, &c);
+  fl_coverage_print(&b, NULL, &c);
   ck_assert_str_eq(b.data, "[[3,6],[9,12]]");
   fl_json *j = NULL;
   ck_assert_int_eq(fl_json_parse(&j, b.data, b.len, NULL), FL_OK);

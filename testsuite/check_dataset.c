@@ -27,42 +27,44 @@ START_TEST(every_pass_uses_each_once) {
 END_TEST
 
 static char *study_path;
+static fl_buf study_text;
 
-/* The conversations that a training kept, of all documents, as one study file. */
-static void make_study_file(void) {
+/* The conversations that a training kept, of all documents: a study file for every case. */
+static void make_study_text(void) {
   fl_train_options o = small_options();
-  fl_buf all = { 0 }, one = { 0 };
+  fl_buf one = { 0 };
   char **names = NULL;
   size_t n = 0;
-  put_docs();
   o.replay = 1.01;
   o.budget = 3;
-  train_rounds(9, o);
-  ck_assert_int_eq(fl_fs_list(&names, &n, fleet_dir, NULL), FL_OK);
+  straight_begin(9, o);
+  ck_assert_int_eq(fl_fs_list(&names, &n, straight_fleet(), NULL), FL_OK);
   for (size_t i = 0; i < n; i++) {
     if (strstr(names[i], ".study.jsonl") == NULL) continue;
-    char *path = fl_fs_join(fleet_dir, names[i]);
+    char *path = fl_fs_join(straight_fleet(), names[i]);
     ck_assert_int_eq(fl_fs_read(&one, path, 1 << 24, NULL), FL_OK);
-    fl_buf_append(&all, one.data, one.len);
+    fl_buf_append(&study_text, one.data, one.len);
     fl_free(path);
   }
   fl_fs_list_free(names, n);
-  study_path = fl_asprintf("%s.jsonl", fleet_dir);
-  ck_assert_int_eq(fl_fs_replace(study_path, all.data, all.len, NULL), FL_OK);
-  remove_tree(fleet_dir);
-  fl_buf_release(&all);
   fl_buf_release(&one);
 }
 
+static void release_study_text(void) {
+  straight_end();
+  fl_buf_release(&study_text);
+}
+
 static void setup(void) {
-  fleet_setup_model();
-  make_study_file();
+  straight_setup();
+  study_path = fl_asprintf("%s.jsonl", fleet_dir);
+  ck_assert_int_eq(fl_fs_replace(study_path, study_text.data, study_text.len, NULL), FL_OK);
 }
 
 static void teardown(void) {
   unlink(study_path);
   fl_free(study_path);
-  fleet_teardown_model();
+  straight_teardown();
 }
 
 static void train_given(size_t rounds) {
@@ -100,7 +102,7 @@ END_TEST
 
 START_TEST(resuming_goes_on_in_the_file) {
   train_given(6);
-  char *straight = fl_asprintf("%s.straight", fleet_dir);
+  char *straight = fl_asprintf("%s.whole", fleet_dir);
   ck_assert_int_eq(rename(fleet_dir, straight), 0);
   train_given(1);
   train_given(3);
@@ -150,6 +152,7 @@ Suite *suite_dataset(void) {
   suite_add_tcase(s, t);
   t = tcase_create("model");
   tcase_set_timeout(t, 120);
+  tcase_add_unchecked_fixture(t, make_study_text, release_study_text);
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, given_conversations_are_trained_on);
   tcase_add_test(t, resuming_goes_on_in_the_file);

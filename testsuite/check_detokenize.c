@@ -24,17 +24,18 @@ static void byte_ids(fl_ids *ids, const char *s, size_t n) {
 
 /* Feeds all ids; returns what went out, and which stop string ended it (-1). */
 static int feed(fl_detokenizer *d, const fl_ids *ids, fl_buf *out) {
-  fl_job_delta piece;
-  bool any;
+  fl_job_event piece = { 0 };
   int stopped = -1;
   for (size_t i = 0; i < ids->len && stopped < 0; i++) {
     ck_assert_int_eq(fl_detokenizer_token(d, ids->data[i], NULL, 0, &stopped), FL_OK);
-    ck_assert_int_eq(fl_detokenizer_piece(d, stopped >= 0, &piece, &any), FL_OK);
-    ck_assert(fl_utf8_valid(piece.text, piece.len, NULL));
-    fl_buf_append(out, piece.text, piece.len);
+    ck_assert_int_eq(fl_detokenizer_piece(d, stopped >= 0, &piece), FL_OK);
+    ck_assert(fl_utf8_valid(piece.text.data, piece.text.len, NULL));
+    fl_buf_append(out, piece.text.data, piece.text.len);
+    fl_job_event_reset(&piece);
   }
-  ck_assert_int_eq(fl_detokenizer_piece(d, true, &piece, &any), FL_OK);
-  fl_buf_append(out, piece.text, piece.len);
+  ck_assert_int_eq(fl_detokenizer_piece(d, true, &piece), FL_OK);
+  fl_buf_append(out, piece.text.data, piece.text.len);
+  fl_job_event_release(&piece);
   return stopped;
 }
 
@@ -93,12 +94,11 @@ START_TEST(test_held_back) {
   byte_ids(&ids, text, strlen(text));
   fl_detokenizer_init(&d, fl_model_tokenizer(r.m), false, stops, 1, false, 0);
   for (size_t i = 0; i < ids.len; i++) {
-    fl_job_delta piece;
-    bool any;
+    fl_job_event piece = { 0 };
     ck_assert_int_eq(fl_detokenizer_token(&d, ids.data[i], NULL, 0, &stopped), FL_OK);
-    ck_assert_int_eq(fl_detokenizer_piece(&d, false, &piece, &any), FL_OK);
-    ck_assert_int_eq(any, piece.len > 0);
-    fl_buf_append(&out, piece.text, piece.len);
+    ck_assert_int_eq(fl_detokenizer_piece(&d, false, &piece), FL_OK);
+    fl_buf_append(&out, piece.text.data, piece.text.len);
+    fl_job_event_release(&piece);
     /* What is out is all but the longest end that is a beginning of the stop string. */
     size_t held = 0;
     for (size_t n = 1; n < strlen(stops[0]) && n <= i + 1; n++)
@@ -133,21 +133,21 @@ START_TEST(test_logprobs) {
   double sum = 0;
   for (size_t i = 0; i < V; i++) sum += exp((double)logits[i]);
   for (size_t i = 0; i < ids.len; i++) {
-    fl_job_delta p;
-    bool any;
+    fl_job_event p = { 0 };
     ck_assert_int_eq(fl_detokenizer_token(&d, ids.data[i], logits, V, &stopped), FL_OK);
-    ck_assert_int_eq(fl_detokenizer_piece(&d, stopped >= 0, &p, &any), FL_OK);
+    ck_assert_int_eq(fl_detokenizer_piece(&d, stopped >= 0, &p), FL_OK);
     ck_assert_uint_eq(p.n_tokens, tokens[i]);
     for (size_t k = 0; k < p.n_tokens; k++) {
-      double want = (double)logits[p.token[k].token] - log(sum);
+      double want = (double)logits[p.token[k].id] - log(sum);
       ck_assert_double_eq_tol((double)p.token[k].logprob, want, 1e-5); /* f32 at 24: 2^-20 */
       ck_assert_uint_eq(p.token[k].len, 1);
       ck_assert_uint_eq(p.n_top, 3);
-      ck_assert_int_eq(p.top[k * 3].token, 100); /* ties: lower id first */
-      ck_assert_int_eq(p.top[k * 3 + 1].token, 200);
-      ck_assert_int_eq(p.top[k * 3 + 2].token, 6);
-      ck_assert_ptr_nonnull(p.top[k * 3].text);
+      ck_assert_int_eq(p.top[k * 3].id, 100); /* ties: lower id first */
+      ck_assert_int_eq(p.top[k * 3 + 1].id, 200);
+      ck_assert_int_eq(p.top[k * 3 + 2].id, 6);
+      ck_assert_uint_le(p.top[k * 3].at + p.top[k * 3].len, p.bytes.len);
     }
+    fl_job_event_release(&p);
   }
   ck_assert_int_eq(stopped, 0);
   fl_detokenizer_release(&d);
@@ -160,16 +160,16 @@ START_TEST(test_no_memory) {
   int failed = 0;
   for (size_t n = 1; n < 14; n++) {
     fl_detokenizer d;
-    fl_job_delta p;
-    bool any;
+    fl_job_event p = { 0 };
     int stopped;
     fl_detokenizer_init(&d, fl_model_tokenizer(r.m), false, NULL, 0, true, 2);
     fl_mem_fault_after(n);
     int rc = fl_detokenizer_token(&d, 65, logits, 2048, &stopped);
-    if (rc == FL_OK) rc = fl_detokenizer_piece(&d, true, &p, &any);
+    if (rc == FL_OK) rc = fl_detokenizer_piece(&d, true, &p);
     fl_mem_fault_after(0);
     ck_assert(rc == FL_OK || rc == FL_ENOMEM);
     failed += rc == FL_ENOMEM;
+    fl_job_event_release(&p);
     fl_detokenizer_release(&d);
   }
   ck_assert_int_ge(failed, 5);

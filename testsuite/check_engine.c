@@ -30,7 +30,7 @@ START_TEST(test_sampled_equals_ask) {
   for (size_t i = 0; i < QUESTIONS; i++) {
     char *want = reference_ask(&x, question[i], &warm, 100 + i);
     fl_message m = user_says(question[i]);
-    fl_job_request r = request_of(&m, 1);
+    query r = request_of(&m, 1);
     r.sampling = warm;
     r.seed = 100 + i;
     client *c = converse(s.e, &r);
@@ -76,7 +76,7 @@ static size_t converse_turns(fl_engine *e, fl_rag_mode rag, const char *const *q
   size_t cached = 0, held = 0;
   for (size_t i = 0; i < TURNS; i++) {
     m[2 * i] = user_says(q[i]);
-    fl_job_request r = request_of(m, 2 * i + 1);
+    query r = request_of(m, 2 * i + 1);
     r.rag = rag;
     client *c = converse(e, &r);
     if (want != NULL) ck_assert_str_eq(client_text(c), want[i]);
@@ -116,7 +116,7 @@ enum { MIXED = 16 };
 
 typedef struct mix {
   fl_message m[3];
-  fl_job_request r;
+  query r;
 } mix;
 
 /* Different documents, lengths, samplings, histories, some of them the same conversation. */
@@ -192,7 +192,7 @@ START_TEST(test_shared_beginning) {
   const char *first = question[0];
   fl_message m[3] = { user_says(first), model_said("One."), user_says("And then?") };
   fl_message k[3] = { user_says(first), model_said("Two."), user_says("And then?") };
-  fl_job_request r = request_of(m, 3), q = request_of(k, 3);
+  query r = request_of(m, 3), q = request_of(k, 3);
   client *a = converse(s.e, &r);
   client *b = converse(s.e, &q);
   ck_assert_uint_eq(a->cached, 0);
@@ -219,7 +219,7 @@ START_TEST(test_stop_strings) {
   fl_engine_options o = small_options();
   served s = serve(&o, true);
   fl_message m = user_says(question[1]);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   client *whole = converse(s.e, &r);
   const char *all = client_text(whole);
   ck_assert_uint_gt(strlen(all), 12);
@@ -248,7 +248,7 @@ START_TEST(test_logprobs) {
   fl_engine_options o = small_options();
   served s = serve(&o, false);
   fl_message m = user_says(question[2]);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   r.logprobs = true;
   r.top_logprobs = 3;
   client *c = converse(s.e, &r);
@@ -301,7 +301,7 @@ START_TEST(test_embed) {
   ck_assert_int_eq(fl_engine_embed(s.e, b.data, b.len, x, &n, NULL), FL_OK);
   ck_assert_uint_gt(n, 150);
   fl_message m = user_says(b.data);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   client *c = client_begin(s.e, &r); /* in company: the same bits */
   ck_assert_int_eq(fl_engine_embed(s.e, b.data, b.len, x + d, &n, NULL), FL_OK);
   ck_assert_int_eq(memcmp(x, x + d, d * sizeof *x), 0);

@@ -18,8 +18,8 @@ static served serve_by_gate(bool speculate) {
 
 /* --- one document by name --- */
 
-static fl_job_request request_for(const fl_message *m, const char *const *doc) {
-  fl_job_request r = request_of(m, 1);
+static query request_for(const fl_message *m, const char *const *doc) {
+  query r = request_of(m, 1);
   r.rag = FL_RAG_NAMED;
   r.docs = doc;
   r.n_docs = 1;
@@ -56,10 +56,10 @@ START_TEST(test_disk_hangs) {
                            *const library[] = { "library" }, *const lighthouse[] = { "lighthouse" };
   served s = serve_by_gate(_i == 1);
   fl_message m = user_says(question[0]);
-  fl_job_request known = request_for(&m, mine), first = request_for(&m, bakery),
-                 second = request_for(&m, library), third = request_for(&m, lighthouse);
+  query known = request_for(&m, mine), first = request_for(&m, bakery),
+        second = request_for(&m, library), third = request_for(&m, lighthouse);
   client_free(converse(s.e, &known)); /* in memory from here on */
-  fl_job_request running = known;
+  query running = known;
   running.max_new = 300;
   running.sampling = warm;
   client *before = client_begin(s.e, &running);
@@ -94,7 +94,7 @@ START_TEST(test_stop_while_disk_hangs) {
   static const char *const bakery[] = { "bakery" }, *const library[] = { "library" };
   served s = serve_by_gate(true);
   fl_message m = user_says(question[0]);
-  fl_job_request first = request_for(&m, bakery), second = request_for(&m, library);
+  query first = request_for(&m, bakery), second = request_for(&m, library);
   shut_gate(&disk, 0);
   client *reads = client_begin(s.e, &first), *waits = client_begin(s.e, &second);
   ck_assert_uint_eq(wait_at_gate(&disk), 1);
@@ -137,7 +137,7 @@ START_TEST(test_file_gone) {
   reference_close(&x);
   served s = serve_by_gate(true);
   fl_message m = user_says(question[0]);
-  fl_job_request gone = request_for(&m, bakery), good = request_for(&m, mine);
+  query gone = request_for(&m, bakery), good = request_for(&m, mine);
   ck_assert_int_eq(rename(path, away), 0);
   client *c = client_begin(s.e, &gone), *other = client_begin(s.e, &good);
   client_wait_end(c);
@@ -163,7 +163,7 @@ START_TEST(test_index_gone) {
   static const char *const mine[] = { "mine" };
   reference x = reference_open();
   fl_message m = user_says(question[0]);
-  fl_job_request any = request_of(&m, 1), named = request_for(&m, mine);
+  query any = request_of(&m, 1), named = request_for(&m, mine);
   char *want = reference_ask(&x, question[0], NULL, 0), *away = NULL;
   char *path = find_file(&x, "index.", &away);
   reference_close(&x);
@@ -213,7 +213,7 @@ START_TEST(test_disk_hangs_long) {
   served s = serve(&o, true);
   shut_gate(&disk, 0);
   for (int i = 0; i < FLEET_DOCS; i++) {
-    fl_job_request r = request_for(&m, &doc[i]);
+    query r = request_for(&m, &doc[i]);
     c[i] = client_begin(s.e, &r);
   }
   for (int i = 2; i < FLEET_DOCS; i++) {
@@ -223,7 +223,7 @@ START_TEST(test_disk_hangs_long) {
     ck_assert_ptr_nonnull(strstr(c[i]->error, "disk"));
   }
   ck_assert_int_eq(c[0]->ends + c[1]->ends, 0);
-  fl_job_request bare = request_of(&m, 1);
+  query bare = request_of(&m, 1);
   bare.rag = FL_RAG_NONE;
   client_free(converse(s.e, &bare));
   open_gate(&disk);
@@ -242,7 +242,7 @@ enum { TALKS = FL_SPILL_WAITING + 3 };
 typedef struct talks {
   char text[TALKS][160];
   fl_message m[TALKS];
-  fl_job_request r[TALKS];
+  query r[TALKS];
   client *want[TALKS]; /* of an engine without a disk */
 } talks;
 

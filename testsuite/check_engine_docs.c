@@ -2,7 +2,7 @@
  * after a training run has committed. */
 #include "serve_util.h"
 
-static void answered_by(fl_engine *e, const fl_job_request *r, const char *docs) {
+static void answered_by(fl_engine *e, const query *r, const char *docs) {
   client *c = converse(e, r);
   ck_assert_str_eq(c->docs, docs);
   client_free(c);
@@ -20,7 +20,7 @@ START_TEST(test_named_documents) {
   served s = serve(&o, true);
   static const char *const good[] = { "mine", "bakery.md" }, *const bad[] = { "mine", "palace" };
   fl_message m = user_says(question[0]);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   r.rag = FL_RAG_NAMED;
   r.docs = good;
   r.n_docs = 2;
@@ -49,7 +49,7 @@ START_TEST(test_sticky) {
   served s = serve(&o, true);
   fl_message m[3];
   from_mine_to_bakery(m);
-  fl_job_request r = request_of(m, 1);
+  query r = request_of(m, 1);
   answered_by(s.e, &r, "mine.md ");
   r.n_msgs = 3;
   answered_by(s.e, &r, "mine.md ");
@@ -77,7 +77,7 @@ START_TEST(test_adaptive) {
   served s = serve(&o, true);
   fl_message m[3];
   from_mine_to_bakery(m);
-  fl_job_request r = request_of(m, 1);
+  query r = request_of(m, 1);
   answered_by(s.e, &r, "mine.md ");
   r.n_msgs = 3;
   client *c = converse(s.e, &r);
@@ -106,7 +106,7 @@ START_TEST(test_reload) {
   for (size_t i = 0; i < CLIENTS; i++) {
     m[i][0] = user_says(question[i % QUESTIONS]);
     snprintf(id[i], sizeof id[i], "c%zu", i);
-    fl_job_request r = request_of(m[i], 1);
+    query r = request_of(m[i], 1);
     r.conversation = id[i];
     r.sampling = warm;
     r.seed = i;
@@ -125,7 +125,7 @@ START_TEST(test_reload) {
   for (size_t i = 0; i < CLIENTS; i += 5) {
     m[i][1] = model_said(client_text(c[i]));
     m[i][2] = user_says("Is that so?");
-    fl_job_request r = request_of(m[i], 3);
+    query r = request_of(m[i], 3);
     r.conversation = id[i];
     client *next = converse(s.e, &r);
     ck_assert_str_eq(next->docs, c[i]->docs);

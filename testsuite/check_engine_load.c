@@ -14,7 +14,7 @@ START_TEST(test_queue_full) {
   served s = serve(&o, false);
   client *c[MANY];
   fl_message m = user_says(question[0]);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   r.max_new = 400;
   size_t refused = 0;
   for (size_t i = 0; i < MANY; i++) {
@@ -47,7 +47,7 @@ START_TEST(test_bad_requests) {
   served s = serve(&o, false);
   fl_buf b = words(400);
   fl_message m[2] = { user_says(b.data), model_said("no") };
-  fl_job_request r = request_of(m, 1);
+  query r = request_of(m, 1);
   client *c = client_new();
   fl_err err = { 0 };
   ck_assert_int_eq(client_submit(c, s.e, &r, &err), FL_EINPUT);
@@ -86,7 +86,7 @@ START_TEST(test_little_memory) {
   client *c[MANY];
   for (size_t i = 0; i < MANY; i++) {
     fl_message m = user_says(question[i]);
-    fl_job_request r = request_of(&m, 1);
+    query r = request_of(&m, 1);
     c[i] = client_begin(s.e, &r);
   }
   for (size_t i = 0; i < MANY; i++) {
@@ -95,7 +95,7 @@ START_TEST(test_little_memory) {
   }
   fl_buf b = words(300);
   fl_message m = user_says(b.data);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   client *big = client_begin(s.e, &r);
   client_wait_end(big);
   ck_assert_int_eq(big->finish, FL_FINISH_ERROR);
@@ -120,7 +120,7 @@ START_TEST(test_cancel) {
   served s = serve(&o, false);
   fl_buf b = words(150);
   fl_message m = user_says(b.data);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   r.max_new = 600;
   client *running = client_begin(s.e, &r), *queued = client_begin(s.e, &r);
   fl_job_cancel(queued->job);
@@ -162,7 +162,7 @@ static void *crowd_main(void *arg) {
   float *v = fl_calloc(1024, sizeof *v);
   for (int i = 0; i < 12; i++) {
     fl_message m = user_says(question[fl_rng_below(&g, QUESTIONS)]);
-    fl_job_request r = request_of(&m, 1);
+    query r = request_of(&m, 1);
     r.rag = fl_rng_below(&g, 3) == 0 ? FL_RAG_NONE : FL_RAG_AUTO;
     r.max_new = 1 + fl_rng_below(&g, 40);
     client *c = client_new();
@@ -222,7 +222,7 @@ START_TEST(test_stop) {
   served s = serve(&o, false);
   client *c[MANY];
   fl_message m = user_says(question[0]);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   r.max_new = 200;
   for (size_t i = 0; i < MANY; i++) { c[i] = client_begin(s.e, &r); }
   client_wait_delta(c[0]);
@@ -248,7 +248,7 @@ START_TEST(test_spill) {
   fl_message a[3] = { user_says("Who keeps the lighthouse, and for how long has it been so?"),
                       model_said(""), user_says("And what is the lamp's oil made of?") };
   fl_message b = user_says("What does the bakery sell on the day of the market?");
-  fl_job_request ra = request_of(a, 1), rb = request_of(&b, 1);
+  query ra = request_of(a, 1), rb = request_of(&b, 1);
   ra.conversation = "one";
   ra.sampling = warm; /* hot enough for answers that the tokenizer would cut otherwise */
   ra.sampling.temperature = 2;
@@ -317,7 +317,7 @@ static size_t damage_some(const char *dir) {
 START_TEST(test_spill_crowd) {
   fl_engine_options o = small_options();
   fl_message m[QUESTIONS][3];
-  fl_job_request q[QUESTIONS];
+  query q[QUESTIONS];
   client *first[QUESTIONS], *want[QUESTIONS], *got[QUESTIONS];
   char *dir = fl_strdup(spill_dir()), text[QUESTIONS][200];
   spill_drop();

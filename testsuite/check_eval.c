@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "commands/eval.h"
-#include "commands/eval_score.h"
-#include "commands/eval_stats.h"
+#include "eval/eval.h"
+#include "eval/score.h"
+#include "eval/stats.h"
 #include "formats/safetensors.h"
 #include "model_util.h"
 #include "scratch.h"
@@ -32,7 +32,7 @@ static double *resampled(void) {
 }
 
 /* The expected values come from a Python program of 30 lines that was written from the description
- * in eval_stats.h and rng.h alone: its own Philox4x32-10 (which gives the published answer for the
+ * in stats.h and rng.h alone: its own Philox4x32-10 (which gives the published answer for the
  * zero counter), its own sampling and sorting. */
 START_TEST(intervals_as_computed_elsewhere) {
   double *sums = resampled(), v[RESAMPLES], low, high;

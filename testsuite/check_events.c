@@ -35,7 +35,7 @@ START_TEST(every_kind_of_member) {
   fl_event_num(&e, "num", 0.1);
   fl_event_num(&e, "nan", NAN);
   fl_event_bool(&e, "yes", true);
-  fl_event_raw(&e, "raw", "[1,[2]]");
+  fl_jsonw_raw(&e.text, "raw", "[1,[2]]", 7);
   fl_event_emit(log, &e);
   ck_assert_ptr_null(e.text.data);
   fl_events_close(log);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/mem.h"
 #include "suite.h"
 
@@ -274,6 +275,32 @@ START_TEST(escape_takes_any_bytes) {
 }
 END_TEST
 
+START_TEST(writer_puts_commas) {
+  fl_buf b = { 0 };
+  fl_buf_puts(&b, "data: ");
+  fl_jsonw_open(&b, NULL, '{');
+  fl_jsonw_str(&b, "a", "x\"\n");
+  fl_jsonw_strn(&b, "ends like an opening", "[{: ", 4);
+  fl_jsonw_str(&b, "n", NULL);
+  fl_jsonw_open(&b, "l", '[');
+  fl_jsonw_u64(&b, NULL, UINT64_MAX);
+  fl_jsonw_i64(&b, NULL, INT64_MIN);
+  fl_jsonw_num(&b, NULL, NAN);
+  fl_jsonw_fixed(&b, NULL, 0.0000004, 6);
+  fl_jsonw_float(&b, NULL, 0.1f);
+  fl_jsonw_bool(&b, NULL, true);
+  fl_jsonw_open(&b, NULL, '{');
+  fl_jsonw_close(&b, '}');
+  fl_jsonw_close(&b, ']');
+  fl_jsonw_raw(&b, "r", "{}", 2);
+  fl_jsonw_close(&b, '}');
+  ck_assert_str_eq(b.data, "data: {\"a\":\"x\\\"\\n\",\"ends like an opening\":\"[{: \",\"n\":null,"
+                           "\"l\":[18446744073709551615,-9223372036854775808,null,0.000000,"
+                           "0.100000001,true,{}],\"r\":{}}");
+  fl_buf_release(&b);
+}
+END_TEST
+
 Suite *suite_json(void) {
   Suite *s = suite_create("json");
   TCase *core = tcase_create("Core"), *limits = tcase_create("Limits");
@@ -283,6 +310,7 @@ Suite *suite_json(void) {
   tcase_add_test(core, getters);
   tcase_add_test(core, setters);
   tcase_add_test(core, pretty);
+  tcase_add_test(core, writer_puts_commas);
   tcase_add_test(limits, nesting_is_bounded);
   tcase_add_test(limits, numbers_that_json_lacks);
   tcase_add_test(limits, escape_takes_any_bytes);

@@ -14,8 +14,6 @@
 
 enum { ROUNDS = 7 };
 
-static char one_dir[80];
-
 /* Rotation, replay, held-out conversations of several documents, other parts in view: all that
  * decides something. */
 static fl_train_options options(void) {
@@ -28,19 +26,8 @@ static fl_train_options options(void) {
   return o;
 }
 
-static void setup(void) {
-  fl_train_options o = options();
-  fleet_setup_model();
-  put_docs();
-  train_rounds(ROUNDS, o);
-  snprintf(one_dir, sizeof one_dir, "%s.one", fleet_dir);
-  ck_assert_int_eq(rename(fleet_dir, one_dir), 0);
-}
-
-static void teardown(void) {
-  remove_tree(one_dir);
-  fleet_teardown_model();
-}
+/* What one rank makes. */
+static void train_once(void) { straight_begin(ROUNDS, options()); }
 
 typedef struct run { /* of all ranks */
   size_t rounds, n;
@@ -133,7 +120,7 @@ START_TEST(ranks_make_the_files_of_one) {
   static const size_t count[] = { 2, 3, 5 };
   run_t t = { .rounds = ROUNDS };
   ck_assert_msg(train_ranks(&t, count[_i]) == FL_OK, "%s", t.err[0].text);
-  assert_same_fleet(one_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -142,7 +129,7 @@ START_TEST(another_number_goes_on) {
   ck_assert_int_eq(train_ranks(&a, 2), FL_OK);
   ck_assert_int_eq(train_ranks(&b, 1), FL_OK);
   ck_assert_int_eq(train_ranks(&c, 3), FL_OK);
-  assert_same_fleet(one_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -160,7 +147,7 @@ START_TEST(a_stop_of_one_stops_all) {
     stops++;
   }
   ck_assert_int_gt(stops, 1);
-  assert_same_fleet(one_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -202,7 +189,7 @@ START_TEST(ranks_that_go_apart_notice) {
   ck_assert_int_le(committed_rounds(), 2);
   again.rounds = ROUNDS - (size_t)committed_rounds();
   ck_assert_int_eq(train_ranks(&again, 2), FL_OK);
-  assert_same_fleet(one_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -213,26 +200,24 @@ START_TEST(an_error_of_one_ends_all) {
   ck_assert_msg(strncmp(t.err[0].text, "rank 1: ", 8) == 0, "%s", t.err[0].text);
   run_t again = { .rounds = ROUNDS };
   ck_assert_int_eq(train_ranks(&again, 2), FL_OK);
-  assert_same_fleet(one_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
 Suite *suite_ranks(void);
 Suite *suite_ranks(void) {
   Suite *s = suite_create("ranks");
-  TCase *core = tcase_create("core"), *errors = tcase_create("errors");
+  TCase *core = tcase_create("core");
   tcase_set_timeout(core, 120);
-  tcase_set_timeout(errors, 120);
-  tcase_add_checked_fixture(core, setup, teardown);
-  tcase_add_checked_fixture(errors, setup, teardown);
+  tcase_add_unchecked_fixture(core, train_once, straight_end);
+  tcase_add_checked_fixture(core, straight_setup, straight_teardown);
   tcase_add_loop_test(core, ranks_make_the_files_of_one, 0, 3);
   tcase_add_test(core, another_number_goes_on);
   tcase_add_test(core, a_stop_of_one_stops_all);
   tcase_add_test(core, a_budget_that_is_set_reaches_all);
-  tcase_add_test(errors, other_documents_are_noticed);
-  tcase_add_loop_test(errors, ranks_that_go_apart_notice, 0, 2);
-  tcase_add_test(errors, an_error_of_one_ends_all);
+  tcase_add_test(core, other_documents_are_noticed);
+  tcase_add_loop_test(core, ranks_that_go_apart_notice, 0, 2);
+  tcase_add_test(core, an_error_of_one_ends_all);
   suite_add_tcase(s, core);
-  suite_add_tcase(s, errors);
   return s;
 }

@@ -7,13 +7,13 @@
 static const fl_protocol *const dialects[] = { &fl_protocol_chat, &fl_protocol_responses,
                                                &fl_protocol_messages };
 
-static const char *text_of(const fl_call *c, size_t i) {
-  ck_assert_uint_lt(i, c->n_msgs);
-  return c->msgs[i].text;
+static const char *text_of(const fl_api_request *c, size_t i) {
+  ck_assert_uint_lt(i, c->chat.n_msgs);
+  return c->chat.msgs[i].text;
 }
 
 START_TEST(chat_fields) {
-  fl_call c;
+  fl_api_request c;
   fl_api_error f;
   char *body = edge_json(
       "{'model':'m','messages':[{'role':'system','content':'S'},{'role':'user','content':[{'type':"
@@ -25,47 +25,47 @@ START_TEST(chat_fields) {
       "'n':1,'logit_bias':{'17':100,'2047':-0.5},'user':'u','metadata':{},'tools':null,"
       "'flotilla':{'documents':['d1','d2'],'conversation':'c1'}}");
   ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
-  ck_assert_uint_eq(c.n_msgs, 2);
-  ck_assert_int_eq((int)c.msgs[0].role, FL_ROLE_SYSTEM);
+  ck_assert_uint_eq(c.chat.n_msgs, 2);
+  ck_assert_int_eq((int)c.chat.msgs[0].role, FL_ROLE_SYSTEM);
   ck_assert_str_eq(text_of(&c, 1), "ab");
-  ck_assert_double_eq(c.sampling.temperature, 0.5);
-  ck_assert_double_eq(c.sampling.top_p, 0.9);
-  ck_assert_uint_eq(c.sampling.top_k, 7);
-  ck_assert_double_eq(c.sampling.min_p, 0.1);
-  ck_assert_double_eq(c.sampling.repeat_penalty, 1.5);
-  ck_assert(c.seed_given && c.seed == 9007199254740991u);
-  ck_assert_uint_eq(c.max_new, 6);
-  ck_assert(c.n_stop == 2 && strcmp(c.stop[1], "yy") == 0);
-  ck_assert(c.logprobs && c.top_logprobs == 3 && c.stream && c.include_usage && c.thinking);
-  ck_assert(c.rag == FL_RAG_NAMED && c.n_docs == 2 && strcmp(c.docs[1], "d2") == 0);
-  ck_assert_double_eq(c.sampling.frequency, 0.5);
-  ck_assert_double_eq(c.sampling.presence, -2);
-  fl_job_request r;
-  fl_call_job(&c, 3, 77, &r);
-  ck_assert_str_eq(r.conversation, "c1");
-  ck_assert_uint_eq(r.owner, 3);
-  ck_assert_uint_eq(r.sampling.n_bias, 2);
-  ck_assert(r.sampling.bias[1].token == 2047 && r.sampling.bias[1].bias == -0.5f);
-  ck_assert_uint_eq(r.seed, 9007199254740991u);
-  fl_call_release(&c);
+  ck_assert_double_eq(c.chat.sampling.temperature, 0.5);
+  ck_assert_double_eq(c.chat.sampling.top_p, 0.9);
+  ck_assert_uint_eq(c.chat.sampling.top_k, 7);
+  ck_assert_double_eq(c.chat.sampling.min_p, 0.1);
+  ck_assert_double_eq(c.chat.sampling.repeat_penalty, 1.5);
+  ck_assert(c.seed_given && c.chat.seed == 9007199254740991u);
+  ck_assert_uint_eq(c.chat.max_new, 6);
+  ck_assert(c.chat.n_stop == 2 && strcmp(c.chat.stop[1], "yy") == 0);
+  ck_assert(c.chat.logprobs && c.chat.top_logprobs == 3 && c.stream && c.include_usage &&
+            c.chat.thinking);
+  ck_assert(c.chat.rag == FL_RAG_NAMED && c.chat.n_docs == 2 && strcmp(c.chat.docs[1], "d2") == 0);
+  ck_assert_double_eq(c.chat.sampling.frequency, 0.5);
+  ck_assert_double_eq(c.chat.sampling.presence, -2);
+  fl_request_identify(&c, 3, 77);
+  const fl_chat_request *r = &c.chat;
+  ck_assert_str_eq(r->conversation, "c1");
+  ck_assert_uint_eq(r->owner, 3);
+  ck_assert_uint_eq(r->sampling.n_bias, 2);
+  ck_assert(r->sampling.bias[1].token == 2047 && r->sampling.bias[1].bias == -0.5f);
+  ck_assert_uint_eq(r->seed, 9007199254740991u);
+  fl_request_release(&c);
   fl_free(body);
 }
 END_TEST
 
 START_TEST(null_is_absent) {
-  fl_call c;
+  fl_api_request c;
   fl_api_error f;
   char *body = edge_json("{'messages':[{'role':'user','content':'q'}],'temperature':null,'seed':n"
                          "ull,"
                          "'stop':null,'stream':null,'tools':null,'flotilla':null,"
                          "'functions':null}");
   ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
-  ck_assert(!c.seed_given && !c.stream && c.n_stop == 0 && c.rag == FL_RAG_AUTO);
-  fl_job_request r;
-  fl_call_job(&c, 0, 5, &r);
-  ck_assert_ptr_null(r.conversation);
-  ck_assert_uint_eq(r.seed, edge_defaults.seed + 5); /* unnamed seeds differ by request */
-  fl_call_release(&c);
+  ck_assert(!c.seed_given && !c.stream && c.chat.n_stop == 0 && c.chat.rag == FL_RAG_AUTO);
+  fl_request_identify(&c, 0, 5);
+  ck_assert_ptr_null(c.chat.conversation);
+  ck_assert_uint_eq(c.chat.seed, edge_defaults.seed + 5); /* unnamed seeds differ by request */
+  fl_request_release(&c);
   fl_free(body);
 }
 END_TEST
@@ -122,19 +122,19 @@ static const struct {
 };
 
 START_TEST(chat_refuses) {
-  fl_call c;
+  fl_api_request c;
   fl_api_error f;
   char *body = edge_json(refused[_i].body);
   ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_EINPUT, "taken: %s", body);
   ck_assert_int_eq(f.status, 400);
   ck_assert_msg(strcmp(f.param, refused[_i].param) == 0, "%s: param %s", body, f.param);
-  fl_call_release(&c);
+  fl_request_release(&c);
   fl_free(body);
 }
 END_TEST
 
 START_TEST(tools_convention) {
-  fl_call c;
+  fl_api_request c;
   fl_api_error f;
   char *body = edge_json(
       "{'messages':[{'role':'user','content':'q'},{'role':'assistant','content':null,'tool_calls':"
@@ -142,8 +142,8 @@ START_TEST(tools_convention) {
       "'tool_call_id':'1','content':'r1'},{'role':'tool','content':'r2'}],'tools':[{'type':"
       "'function','function':{'name':'f','description':'d','parameters':{'type':'object'}}}]}");
   ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
-  ck_assert_uint_eq(c.n_msgs, 4);
-  ck_assert_int_eq((int)c.msgs[0].role, FL_ROLE_SYSTEM);
+  ck_assert_uint_eq(c.chat.n_msgs, 4);
+  ck_assert_int_eq((int)c.chat.msgs[0].role, FL_ROLE_SYSTEM);
   ck_assert_ptr_nonnull(strstr(text_of(&c, 0),
                                "<tools>\n{\"type\":\"function\",\"function\":{\"n"
                                "ame\":"
@@ -154,29 +154,29 @@ START_TEST(tools_convention) {
                    "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
   ck_assert_str_eq(text_of(&c, 3), "<tool_response>\nr1\n</tool_response>\n"
                                    "<tool_response>\nr2\n</tool_response>");
-  ck_assert(fl_call_knows(&c, "f") && !fl_call_knows(&c, "g"));
-  fl_call_release(&c);
+  ck_assert(fl_request_knows(&c, "f") && !fl_request_knows(&c, "g"));
+  fl_request_release(&c);
   fl_free(body);
 }
 END_TEST
 
 START_TEST(tools_behind_a_system_message) {
-  fl_call c;
+  fl_api_request c;
   fl_api_error f;
   char *body = edge_json("{'messages':[{'role':'system','content':'S'},{'role':'user','content':'"
                          "q'}],"
                          "'tools':[{'type':'function','function':{'name':'f'}}]}");
   ck_assert_int_eq(edge_parse(&c, &fl_protocol_chat, body, &f), FL_OK);
-  ck_assert_uint_eq(c.n_msgs, 2);
+  ck_assert_uint_eq(c.chat.n_msgs, 2);
   ck_assert_int_eq(strncmp(text_of(&c, 0), "S\n\n# Tools\n", 11), 0);
-  ck_assert_uint_eq(strlen(text_of(&c, 0)), c.msgs[0].len);
-  fl_call_release(&c);
+  ck_assert_uint_eq(strlen(text_of(&c, 0)), c.chat.msgs[0].len);
+  fl_request_release(&c);
   fl_free(body);
 }
 END_TEST
 
 START_TEST(messages_blocks) {
-  fl_call c;
+  fl_api_request c;
   fl_api_error f;
   char *body = edge_json(
       "{'model':'m','max_tokens':9,'system':[{'type':'text','text':'S'}],'messages':[{'role':'use"
@@ -188,12 +188,12 @@ START_TEST(messages_blocks) {
       "'text':'r'}]},{'type':'text','text':'and?'}]}],'stop_sequences':['x'],'thinking':{'type':"
       "'enabled','budget_tokens':1024},'tools':[{'name':'f','input_schema':{}}]}");
   ck_assert_msg(edge_parse(&c, &fl_protocol_messages, body, &f) == FL_OK, "%s", f.message);
-  ck_assert_uint_eq(c.n_msgs, 4);
+  ck_assert_uint_eq(c.chat.n_msgs, 4);
   ck_assert_str_eq(text_of(&c, 2), "let me\n<tool_call>\n"
                                    "{\"name\": \"f\", \"arguments\": {\"a\":1}}\n</tool_call>");
   ck_assert_str_eq(text_of(&c, 3), "<tool_response>\nr\n</tool_response>\nand?");
-  ck_assert(c.max_new == 9 && c.thinking && c.n_stop == 1);
-  fl_call_release(&c);
+  ck_assert(c.chat.max_new == 9 && c.chat.thinking && c.chat.n_stop == 1);
+  fl_request_release(&c);
   fl_free(body);
 }
 END_TEST
@@ -224,19 +224,19 @@ static const struct {
 };
 
 START_TEST(others_refuse) {
-  fl_call c;
+  fl_api_request c;
   fl_api_error f;
   char *body = edge_json(others[_i].body);
   ck_assert_msg(edge_parse(&c, dialects[others[_i].dialect], body, &f) == FL_EINPUT, "taken: %s",
                 body);
   ck_assert_msg(strcmp(f.param, others[_i].param) == 0, "%s: param %s", body, f.param);
-  fl_call_release(&c);
+  fl_request_release(&c);
   fl_free(body);
 }
 END_TEST
 
 START_TEST(responses_items) {
-  fl_call c;
+  fl_api_request c;
   fl_api_error f;
   char *body = edge_json(
       "{'input':[{'role':'user','content':'q'},{'type':'reasoning','summary':[]},{'type':"
@@ -244,11 +244,11 @@ START_TEST(responses_items) {
       "'call_id':'1','output':'r'}],'instructions':'S','max_output_tokens':3,'reasoning':{'effort':"
       "'none'},'background':false,'include':[]}");
   ck_assert_msg(edge_parse(&c, &fl_protocol_responses, body, &f) == FL_OK, "%s", f.message);
-  ck_assert_uint_eq(c.n_msgs, 4);
+  ck_assert_uint_eq(c.chat.n_msgs, 4);
   ck_assert_str_eq(text_of(&c, 0), "S");
   ck_assert_str_eq(text_of(&c, 3), "<tool_response>\nr\n</tool_response>");
-  ck_assert(c.max_new == 3 && !c.thinking);
-  fl_call_release(&c);
+  ck_assert(c.chat.max_new == 3 && !c.chat.thinking);
+  fl_request_release(&c);
   fl_free(body);
 }
 END_TEST
@@ -284,12 +284,12 @@ START_TEST(mutations) {
       if ((state >> 20) % 16 == 0 && at > 0) len = at;
       else body[at] = alphabet[(state >> 24) % (sizeof alphabet - 1)];
     }
-    fl_call c;
+    fl_api_request c;
     fl_api_error f;
     const int rc = edge_parse_n(&c, dialects[d], body, len, &f);
     ck_assert(rc == FL_OK || rc == FL_EINPUT);
     ck_assert(f.status == 0 || (f.message[0] != '\0' && rc == FL_EINPUT));
-    fl_call_release(&c);
+    fl_request_release(&c);
   }
   for (size_t i = 0; i < 3; i++) fl_free(good[i]);
 }
@@ -301,12 +301,12 @@ START_TEST(out_of_memory) {
                          "}],"
                          "'tools':[{'type':'function','function':{'name':'f','parameters':{}}}]}");
   for (size_t n = 1; n < 200; n++) {
-    fl_call c;
+    fl_api_request c;
     fl_api_error f;
     fl_mem_fault_after(n);
     (void)edge_parse(&c, &fl_protocol_chat, body, &f);
     fl_mem_fault_after(0);
-    fl_call_release(&c);
+    fl_request_release(&c);
   }
   fl_free(body);
 }

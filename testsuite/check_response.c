@@ -1,5 +1,6 @@
-/* check_response.c - scripted news become replies: whole bodies and streams of the three dialects,
- * read back with the JSON parser. The engine is played by the test, through the inbox's own sink.
+/* check_response.c - scripted events become replies: whole bodies and streams of the three
+ * protocols, read back with the JSON parser. The engine is played by the test, through the queue's
+ * own sink.
  */
 #include <math.h>
 #include <pthread.h>
@@ -9,8 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/json_writer.h"
-#include "http/sse.h"
 #include "http_util.h"
 #include "suite.h"
 
@@ -23,49 +22,60 @@ typedef struct stage {
 static void open_stage(stage *s, const fl_protocol *d, const char *quoted) {
   char *body = edge_json(quoted);
   *s = (stage){ 0 };
-  ck_assert_msg(edge_parse(&s->t.call, d, body, &s->fault) == FL_OK, "%s", s->fault.message);
+  ck_assert_msg(edge_parse(&s->t.request, d, body, &s->fault) == FL_OK, "%s", s->fault.message);
   fl_free(body);
   s->t.d = d;
   s->t.model = "m";
   s->t.created = 1;
   strcpy(s->t.id, "id1");
-  ck_assert_int_eq(fl_job_events_new(&s->t.inbox, 4096, false, NULL), FL_OK);
-  s->engine = fl_job_events_sink(s->t.inbox);
+  ck_assert_int_eq(fl_job_events_new(&s->t.events, 4096, false, NULL), FL_OK);
+  s->engine = fl_job_events_sink(s->t.events);
   fl_response_init(&s->t);
 }
 
+static bool tell(stage *s, fl_job_event *e) {
+  const bool go_on = s->engine.on_event(s->engine.ctx, e);
+  fl_job_event_release(e);
+  return go_on;
+}
+
 static void start(stage *s) {
-  static const fl_job_doc docs[] = {
-    { .id = 1,
-      .name = "a.md",
-      .why = { .score = 0.5, .words = 0.4, .words_rank = 2, .matched = "lamp oil" },
-      .rows = 48 },
-    { .id = 7,
-      .name = "b \"c\".md",
-      .why = { .score = -0.25, .cosine = -0.25, .cosine_rank = 3 },
-      .rows = 32 }
-  };
-  const fl_job_start news = {
-    .docs = docs, .n_docs = 2, .rows = 80, .prompt_tokens = 21, .cached_tokens = 20, .queue_s = 0.5
-  };
-  s->engine.on_start(s->engine.ctx, &news);
+  fl_job_event e = { .started = true,
+                     .docs = fl_calloc(2, sizeof(fl_job_doc)),
+                     .n_docs = 2,
+                     .rows = 80,
+                     .prompt_tokens = 21,
+                     .cached_tokens = 20,
+                     .queue_s = 0.5 };
+  e.docs[0] =
+      (fl_job_doc){ .id = 1,
+                    .name = fl_strdup("a.md"),
+                    .why = { .score = 0.5, .words = 0.4, .words_rank = 2, .matched = "lamp oil" },
+                    .rows = 48 };
+  e.docs[1] = (fl_job_doc){ .id = 7,
+                            .name = fl_strdup("b \"c\".md"),
+                            .why = { .score = -0.25, .cosine = -0.25, .cosine_rank = 3 },
+                            .rows = 32 };
+  ck_assert(tell(s, &e));
 }
 
 static bool say(stage *s, const char *text) {
-  const fl_job_delta d = { .text = text, .len = strlen(text) };
-  return s->engine.on_delta(s->engine.ctx, &d);
+  fl_job_event e = { 0 };
+  fl_buf_puts(&e.text, text);
+  return tell(s, &e);
 }
 
 static void end(stage *s, fl_finish how, int code, const char *error) {
-  const fl_job_end e = { .finish = how,
-                         .completion_tokens = 7,
-                         .drafted = 3,
-                         .accepted = 2,
-                         .ttft_s = 0.25,
-                         .seconds = 1,
-                         .code = code,
-                         .error = error };
-  s->engine.on_end(s->engine.ctx, &e);
+  fl_job_event e = { .ended = true,
+                     .finish = how,
+                     .completion_tokens = 7,
+                     .drafted = 3,
+                     .accepted = 2,
+                     .ttft_s = 0.25,
+                     .seconds = 1,
+                     .code = code,
+                     .error = error != NULL ? fl_strdup(error) : NULL };
+  (void)tell(s, &e);
 }
 
 static void advance(stage *s) {
@@ -160,7 +170,7 @@ START_TEST(chat_whole) {
   open_stage(&s, &fl_protocol_chat, chat);
   play(&s);
   advance(&s);
-  ck_assert(s.t.ended && s.t.fault.status == 0);
+  ck_assert(s.t.ended && s.t.error.status == 0);
   fl_json *v = whole(&s);
   ck_assert_str_eq(str(v, "choices.0.message.content"), "Hello \"w\xc3\xb6rld\"");
   ck_assert_str_eq(str(v, "choices.0.message.reasoning_content"), "hm");
@@ -225,20 +235,19 @@ START_TEST(chat_logprobs) {
   open_stage(&s, &fl_protocol_chat,
              "{'messages':[{'role':'user','content':'q'}],'logprobs':true,"
              "'top_logprobs':2}");
-  const fl_job_logprob token[] = { { 1, -0.5f, "He", 2 }, { 2, -1.0f, "\xc3", 1 } };
-  const fl_job_logprob top[] = {
-    { 1, -0.5f, "He", 2 }, { 9, -3.0f, "x", 1 }, { 2, -1.0f, "\xc3", 1 }, { 8, -INFINITY, "y", 1 }
-  };
+  static const char *const word[] = { "He", "\xc3" }, *const other[] = { "x", "y" };
+  static const float other_logprob[] = { -3.0f, -INFINITY };
   start(&s);
-  for (int i = 0; i < 2; i++) { /* in two pieces of news, which are joined */
-    const fl_job_delta d = { .text = i ? "\xc3\xa9" : "He",
-                             .len = 2,
-                             .token = &token[i],
-                             .top = &top[2 * i],
-                             .n_tokens = 1,
-                             .n_top = 2 };
-    ck_assert(s.engine.on_delta(s.engine.ctx, &d));
-    advance(&s);
+  for (int i = 0; i < 2; i++) { /* two events, which are merged */
+    fl_job_event e = { .n_tokens = 1 };
+    const fl_job_token t = { i + 1, i ? -1.0f : -0.5f, 0, strlen(word[i]) };
+    fl_buf_puts(&e.text, i ? "\xc3\xa9" : "He");
+    fl_buf_printf(&e.bytes, "%s%s", word[i], other[i]);
+    ck_assert(fl_job_event_reserve(&e, 1, 2));
+    e.token[0] = e.top[0] = t;
+    e.top[1] = (fl_job_token){ 9 - i, other_logprob[i], t.len, 1 };
+    ck_assert(tell(&s, &e));
+    if (_i == 0) advance(&s); /* by the reader, or while they wait for it */
   }
   end(&s, FL_FINISH_LENGTH, FL_OK, NULL);
   advance(&s);
@@ -356,7 +365,7 @@ START_TEST(breaks_in_the_middle) {
   fl_response_stream(&s.t);
   end(&s, FL_FINISH_ERROR, FL_EFAIL, "it burst");
   advance(&s);
-  ck_assert(s.t.ended && s.t.fault.status == 500);
+  ck_assert(s.t.ended && s.t.error.status == 500);
   fl_json *all = frames(&s.t.out, &done, &comments);
   ck_assert_str_eq(str(fl_json_at(all, fl_json_len(all) - 1), broken[_i].path), broken[_i].says);
   fl_json_free(all);
@@ -377,7 +386,7 @@ START_TEST(unread_text_is_bounded) {
   end(&s, FL_FINISH_CANCELLED, FL_OK, NULL);
   advance(&s);
   ck_assert(s.t.ended);
-  ck_assert_int_eq(s.t.fault.status, 408);
+  ck_assert_int_eq(s.t.error.status, 408);
   fl_response_release(&s.t);
 }
 END_TEST
@@ -395,32 +404,10 @@ START_TEST(client_gone_and_stop) {
   close(pair[0]);
   const int stop = eventfd(1, 0);
   ck_assert_int_eq((int)fl_response_advance(&s.t, -1, stop, 3600), FL_WAIT_STOP);
-  ck_assert(s.t.ended && s.t.fault.status == 503);
+  ck_assert(s.t.ended && s.t.error.status == 503);
   close(stop);
   end(&s, FL_FINISH_CANCELLED, FL_OK, NULL); /* lets go of the engine's share */
   fl_response_release(&s.t);
-}
-END_TEST
-
-START_TEST(json_writer) {
-  fl_buf b = { 0 };
-  fl_sse_begin(&b, "e");
-  fl_jsonw_open(&b, NULL, '{');
-  fl_jsonw_str(&b, "a", "x\"\n");
-  fl_jsonw_str(&b, "n", NULL);
-  fl_jsonw_open(&b, "l", '[');
-  fl_jsonw_u64(&b, NULL, 1);
-  fl_jsonw_num(&b, NULL, NAN);
-  fl_jsonw_bool(&b, NULL, true);
-  fl_jsonw_open(&b, NULL, '{');
-  fl_jsonw_close(&b, '}');
-  fl_jsonw_close(&b, ']');
-  fl_jsonw_raw(&b, "r", "{}", 2);
-  fl_jsonw_close(&b, '}');
-  fl_sse_end(&b);
-  ck_assert_str_eq(b.data, "event: e\ndata: {\"a\":\"x\\\"\\n\",\"n\":null,\"l\":[1,null,true,{}],"
-                           "\"r\":{}}\n\n");
-  fl_buf_release(&b);
 }
 END_TEST
 
@@ -439,7 +426,7 @@ static void *speak(void *arg) {
 
 /* Pieces as fast as they come: no wake-up is lost, nor a byte, and the reader comes for many at
  * once. */
-START_TEST(reader_rests) {
+START_TEST(reader_pauses) {
   stage s;
   pthread_t engine;
   size_t bytes = 0, takes = 0;
@@ -448,8 +435,10 @@ START_TEST(reader_rests) {
   ck_assert_int_eq(pthread_create(&engine, NULL, speak, &s), 0);
   for (; !ended; takes++) {
     fl_job_event n = { 0 };
-    ck_assert_int_eq((int)fl_job_events_wait(s.t.inbox, -1, -1, 60), FL_WAIT_EVENTS);
-    ck_assert_int_eq(fl_job_events_take(s.t.inbox, &n), FL_OK);
+    bool overrun = true;
+    ck_assert_int_eq((int)fl_job_events_wait(s.t.events, -1, -1, 60), FL_WAIT_EVENTS);
+    fl_job_events_take(s.t.events, &n, &overrun);
+    ck_assert(!overrun && !n.lost);
     bytes += n.text.len;
     ended = n.ended;
     fl_job_event_release(&n);
@@ -464,17 +453,16 @@ END_TEST
 Suite *suite_response(void) {
   Suite *s = suite_create("response");
   TCase *t = tcase_create("replies");
-  tcase_add_test(t, json_writer);
   tcase_add_test(t, chat_whole);
   tcase_add_test(t, chat_stream);
-  tcase_add_test(t, chat_logprobs);
+  tcase_add_loop_test(t, chat_logprobs, 0, 2);
   tcase_add_test(t, messages_whole);
   tcase_add_test(t, messages_stream);
   tcase_add_test(t, responses_stream);
   tcase_add_loop_test(t, breaks_in_the_middle, 0, (int)(sizeof broken / sizeof *broken));
   tcase_add_test(t, unread_text_is_bounded);
   tcase_add_test(t, client_gone_and_stop);
-  tcase_add_test(t, reader_rests);
+  tcase_add_test(t, reader_pauses);
   suite_add_tcase(s, t);
   return s;
 }

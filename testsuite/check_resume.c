@@ -18,8 +18,6 @@
 
 enum { ROUNDS = 7 };
 
-static char straight_dir[80];
-
 static fl_train_options options(void) {
   fl_train_options o = small_options();
   o.replay = 1.7; /* so that kept conversations matter */
@@ -27,23 +25,8 @@ static fl_train_options options(void) {
   return o;
 }
 
-/* The uninterrupted run, moved aside. */
-static void train_straight(void) {
-  put_docs();
-  train_rounds(ROUNDS, options());
-  snprintf(straight_dir, sizeof straight_dir, "%s.straight", fleet_dir);
-  ck_assert_int_eq(rename(fleet_dir, straight_dir), 0);
-}
-
-static void setup(void) {
-  fleet_setup_model();
-  train_straight();
-}
-
-static void teardown(void) {
-  remove_tree(straight_dir);
-  fleet_teardown_model();
-}
+/* The uninterrupted run. */
+static void train_once(void) { straight_begin(ROUNDS, options()); }
 
 struct counter {
   long left;
@@ -78,7 +61,7 @@ START_TEST(stopped_and_resumed) {
   int stops = 0;
   for (long polls = 2; train_until(polls, false) == FL_EINTR; polls += 37) stops++;
   ck_assert_int_gt(stops, 3);
-  assert_same_fleet(straight_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -86,7 +69,7 @@ END_TEST
  * once. */
 START_TEST(round_by_round) {
   for (int i = 0; i < ROUNDS; i++) train_rounds(1, options());
-  assert_same_fleet(straight_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -108,7 +91,7 @@ START_TEST(killed_and_resumed) {
     deaths++;
   }
   ck_assert_int_gt(deaths, 3);
-  assert_same_fleet(straight_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -123,7 +106,7 @@ static int die_with_some_heldout(void *ctx) {
 START_TEST(heldout_conversations_outlive_a_kill) {
   static const size_t cut[] = { 0, 1, 1000 };
   char *path = fl_fs_join(fleet_dir, "heldout.jsonl");
-  char *whole = fl_fs_join(straight_dir, "heldout.jsonl");
+  char *whole = fl_fs_join(straight_fleet(), "heldout.jsonl");
   fl_buf had = { 0 }, all = { 0 };
   int status = 0;
   const pid_t pid = fork();
@@ -148,7 +131,7 @@ START_TEST(heldout_conversations_outlive_a_kill) {
   ck_assert_ptr_null(strstr(had.data, "{\"doc\":1,"));
   ck_assert_int_eq(truncate(path, (off_t)(had.len - cut[_i])), 0);
   ck_assert_int_eq(train_until(1000000, false), FL_OK);
-  assert_same_fleet(straight_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
   fl_buf_release(&had);
   fl_buf_release(&all);
   fl_free(path);
@@ -182,7 +165,7 @@ START_TEST(a_full_disk_loses_nothing_that_was_saved) {
   ck_assert_msg(strstr(err.text, "is whole") != NULL, "%s", err.text);
   assert_same_fleet(saved, fleet_dir); /* not even litter */
   ck_assert_int_eq(train_until(1000000, false), FL_OK);
-  assert_same_fleet(straight_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
   remove_tree(saved);
   fl_free(saved);
 }
@@ -242,7 +225,7 @@ START_TEST(a_save_that_failed_is_tried_again) {
   ck_assert_int_eq(d.said, d.again ? 2 : 1);
   fl_fleet_close(f);
   close(d.fd);
-  assert_same_fleet(straight_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -276,7 +259,7 @@ START_TEST(an_extra_save_changes_no_file) {
   train_rounds(3, options());
   train_rounds(1, options());
   train_rounds(ROUNDS - 4, options());
-  assert_same_fleet(straight_dir, fleet_dir);
+  assert_same_fleet(straight_fleet(), fleet_dir);
 }
 END_TEST
 
@@ -376,7 +359,8 @@ Suite *suite_resume(void) {
   Suite *s = suite_create("resume");
   TCase *t = tcase_create("core");
   tcase_set_timeout(t, 300);
-  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_unchecked_fixture(t, train_once, straight_end);
+  tcase_add_checked_fixture(t, straight_setup, straight_teardown);
   tcase_add_test(t, stopped_and_resumed);
   tcase_add_test(t, round_by_round);
   tcase_add_test(t, killed_and_resumed);

@@ -1,7 +1,7 @@
 /* check_step.c - the training step against itself, in every way it can be cut up: packing,
  * recomputing, files, threads, ranks; who steps how far; what is refused. Its gradient:
  * check_step_grad.c. */
-#include "base/scratch.h"
+#include "base/spillable.h"
 #include "dist_util.h"
 #include "step_util.h"
 

@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_fleet
-TESTS += testsuite/check_fleet
+fleet_tests = testsuite/check_fleet
 testsuite_check_fleet_SOURCES = testsuite/layer_fleet.c testsuite/suite.h testsuite/fleet_util.h \
 	testsuite/tree_util.h testsuite/fleet_dirs.c \
 	testsuite/check_commit.c \

@@ -34,20 +34,59 @@ void copy_tree(const char *from, const char *to) {
   fl_fs_list_free(names, n);
 }
 
-void fleet_setup_model(void) {
+void fleet_open_model(void) {
   fl_err err = { 0 };
-  fleet_setup();
   ck_assert_int_eq(fl_team_new(&fleet_team, 2, &err), FL_OK);
   int rc = fl_model_open(&fleet_model, fixture("embedded/model.gguf"), NULL, fleet_team, &err);
   ck_assert_msg(rc == FL_OK, "%s", err.text);
 }
 
-void fleet_teardown_model(void) {
+void fleet_close_model(void) {
   fl_model_close(fleet_model);
   fl_team_free(fleet_team);
   fl_source_release(&sources);
+  fleet_model = NULL;
+  fleet_team = NULL;
+}
+
+void fleet_setup_model(void) {
+  fleet_setup();
+  fleet_open_model();
+}
+
+void fleet_teardown_model(void) {
+  fleet_close_model();
   fleet_teardown();
 }
+
+static char straight_dir[80];
+
+void straight_begin(size_t rounds, fl_train_options o) {
+  fleet_setup_model();
+  put_docs();
+  train_rounds(rounds, o);
+  snprintf(straight_dir, sizeof straight_dir, "%s.straight", fleet_dir);
+  ck_assert_int_eq(rename(fleet_dir, straight_dir), 0);
+  fleet_close_model();
+}
+
+void straight_end(void) {
+  remove_tree(straight_dir);
+  fleet_teardown();
+}
+
+void straight_setup(void) {
+  remove_tree(fleet_dir); /* of a case that failed */
+  put_docs();
+  fleet_open_model();
+}
+
+void straight_teardown(void) {
+  fleet_close_model();
+  remove_tree(fleet_dir);
+}
+
+const char *straight_fleet(void) { return straight_dir; }
 
 void put_docs(void) {
   static const struct {

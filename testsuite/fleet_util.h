@@ -17,6 +17,17 @@ void fleet_setup(void); /* the folders */
 void fleet_teardown(void);
 void fleet_setup_model(void); /* the folders and the model */
 void fleet_teardown_model(void);
+void fleet_open_model(void); /* the model alone; its threads do not survive a fork */
+void fleet_close_model(void);
+
+/* A training that many cases compare with is made once: straight_begin and straight_end belong in
+ * an unchecked fixture, whose folders and documents every case then finds; straight_setup and
+ * straight_teardown in a checked one. */
+void straight_begin(size_t rounds, fl_train_options o); /* of put_docs, `rounds` without a stop */
+void straight_end(void);
+void straight_setup(void);
+void straight_teardown(void);
+const char *straight_fleet(void); /* the folder of that training */
 
 void copy_tree(const char *from, const char *to);
 const char *doc_path(const char *name); /* in docs_dir; a few calls may be held at once */

@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_formats
-TESTS += testsuite/check_formats
+formats_tests = testsuite/check_formats
 testsuite_check_formats_SOURCES = testsuite/layer_formats.c testsuite/suite.h testsuite/scratch.h \
 	testsuite/gguf_faults.h \
 	testsuite/check_dtype.c testsuite/check_fza.c testsuite/check_gguf.c \

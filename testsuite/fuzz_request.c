@@ -14,37 +14,36 @@
 #include "base/rng.h"
 #include "http/response.h"
 
-static const fl_call_defaults defaults = {
+static const fl_request_defaults defaults = {
   .sampling = { .temperature = 0, .top_p = 1, .repeat_penalty = 1 }, .max_new = 100, .tools = true
 };
 
-/* What must hold of every call that is taken. */
-static void check_call(const fl_call *c) {
-  fl_job_request r;
-  fl_call_job(c, 1, 1, &r);
-  bool good = r.n_msgs > 0 && r.msgs[r.n_msgs - 1].role == FL_ROLE_USER && r.max_new > 0 &&
-              r.sampling.temperature >= 0 && r.sampling.temperature <= 2 &&
-              r.n_stop <= FL_CALL_STOPS && r.n_docs <= FL_CALL_DOCS && r.top_logprobs <= 20;
-  for (size_t i = 0; i < r.n_msgs; i++) good = good && strlen(r.msgs[i].text) <= r.msgs[i].len;
+/* What must hold of every request that is taken. */
+static void check_request(const fl_chat_request *r) {
+  bool good = r->n_msgs > 0 && r->msgs[r->n_msgs - 1].role == FL_ROLE_USER && r->max_new > 0 &&
+              r->sampling.temperature >= 0 && r->sampling.temperature <= 2 &&
+              r->n_stop <= FL_REQUEST_STOPS && r->n_docs <= FL_REQUEST_DOCS &&
+              r->top_logprobs <= FL_REQUEST_TOP_LOGPROBS;
+  for (size_t i = 0; i < r->n_msgs; i++) good = good && strlen(r->msgs[i].text) <= r->msgs[i].len;
   if (!good) abort();
 }
 
 static void try_request(const fl_protocol *d, const char *text, size_t len) {
   fl_json *body = NULL;
-  fl_call c = { 0 };
+  fl_api_request c = { 0 };
   fl_api_error f = { 0 };
   fl_buf out = { 0 };
   if (fl_json_parse(&body, text, len, NULL) != FL_OK) return;
-  fl_call_init(&c, body, &defaults);
+  fl_request_init(&c, body, &defaults);
   int rc =
       fl_json_is_obj(body) ? d->parse(&c, &f) : fl_api_error_set(&f, 400, NULL, NULL, "no object");
-  if (rc == FL_OK) rc = fl_call_extension(&c, &f);
-  if (rc == FL_OK) rc = fl_call_finish(&c, &defaults, &f);
-  if (rc == FL_OK) check_call(&c);
+  if (rc == FL_OK) rc = fl_request_extension(&c, &f);
+  if (rc == FL_OK) rc = fl_request_finish(&c, &defaults, &f);
+  if (rc == FL_OK) check_request(&c.chat);
   else fl_api_error_body(&out, &f, d->family, "id");
   if (rc != FL_OK && (f.status < 400 || f.status > 599 || out.len == 0)) abort();
   fl_buf_release(&out);
-  fl_call_release(&c);
+  fl_request_release(&c);
 }
 
 /* --- what a model says --- */

@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_http testsuite/fuzz_request
-TESTS += testsuite/check_http testsuite/fuzz_request testsuite/cli/serve.sh testsuite/cli/curl.sh \
+http_tests = testsuite/check_http testsuite/fuzz_request testsuite/cli/serve.sh testsuite/cli/curl.sh \
 	testsuite/peers/clients.sh testsuite/peers/stress.sh
 EXTRA_DIST += testsuite/cli/serve.sh testsuite/cli/curl.sh testsuite/peers/clients.sh \
 	testsuite/corpus \

@@ -8,25 +8,26 @@
 #include "base/mem.h"
 #include "http/response.h"
 
-static const fl_call_defaults edge_defaults = {
+static const fl_request_defaults edge_defaults = {
   .sampling = { .temperature = 0, .top_p = 1, .repeat_penalty = 1 }, .max_new = 100, .tools = true
 };
 
 /* Parses a body in a dialect; the call is released by the caller whatever comes out. */
-static inline int edge_parse_n(fl_call *c, const fl_protocol *d, const char *body, size_t len,
-                               fl_api_error *f) {
+static inline int edge_parse_n(fl_api_request *c, const fl_protocol *d, const char *body,
+                               size_t len, fl_api_error *f) {
   fl_json *v = NULL;
-  *c = (fl_call){ 0 };
+  *c = (fl_api_request){ 0 };
   *f = (fl_api_error){ 0 };
   if (fl_json_parse(&v, body, len, NULL) != FL_OK) return FL_EINPUT;
-  fl_call_init(c, v, &edge_defaults);
+  fl_request_init(c, v, &edge_defaults);
   if (!fl_json_is_obj(v)) return FL_EINPUT;
   int rc = d->parse(c, f);
-  if (rc == FL_OK) rc = fl_call_extension(c, f);
-  return rc == FL_OK ? fl_call_finish(c, &edge_defaults, f) : rc;
+  if (rc == FL_OK) rc = fl_request_extension(c, f);
+  return rc == FL_OK ? fl_request_finish(c, &edge_defaults, f) : rc;
 }
 
-static inline int edge_parse(fl_call *c, const fl_protocol *d, const char *body, fl_api_error *f) {
+static inline int edge_parse(fl_api_request *c, const fl_protocol *d, const char *body,
+                             fl_api_error *f) {
   return edge_parse_n(c, d, body, strlen(body), f);
 }
 

@@ -1,5 +1,10 @@
 check_PROGRAMS += testsuite/check_kernels
-TESTS += testsuite/check_kernels
+kernels_suites = testsuite/kernels/matmul.suite testsuite/kernels/attention.suite \
+	testsuite/kernels/attention_bwd.suite testsuite/kernels/matmul_routes.suite \
+	testsuite/kernels/pointwise.suite testsuite/kernels/loss.suite testsuite/kernels/mapped.suite \
+	testsuite/kernels/team.suite
+$(kernels_suites): testsuite/check_kernels$(EXEEXT)
+kernels_tests = $(kernels_suites)
 testsuite_check_kernels_SOURCES = testsuite/layer_kernels.c testsuite/suite.h \
 	testsuite/kernels_util.h \
 	testsuite/check_mapped.c testsuite/check_team.c testsuite/check_matmul.c \

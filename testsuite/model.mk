@@ -1,5 +1,9 @@
 check_PROGRAMS += testsuite/check_model
-TESTS += testsuite/check_model
+model_suites = testsuite/model/pass.suite testsuite/model/output_rows.suite \
+	testsuite/model/generate.suite testsuite/model/kv.suite testsuite/model/sampler.suite \
+	testsuite/model/rope.suite testsuite/model/model_file.suite
+$(model_suites): testsuite/check_model$(EXEEXT)
+model_tests = $(model_suites) testsuite/fuzz_model
 testsuite_check_model_SOURCES = testsuite/layer_model.c testsuite/suite.h testsuite/model_util.h \
 	testsuite/check_generate.c testsuite/check_kv.c testsuite/check_model_file.c \
 	testsuite/check_pass.c testsuite/check_rope.c \
@@ -13,6 +17,5 @@ testsuite_make_moe_SOURCES = testsuite/make_moe.c testsuite/random_weights.h
 testsuite_make_moe_LDADD = $(FORMATS_LIBS)
 # Damaged models; under the sanitizers in a build for them
 check_PROGRAMS += testsuite/fuzz_model
-TESTS += testsuite/fuzz_model
 testsuite_fuzz_model_SOURCES = testsuite/fuzz_model.c
 testsuite_fuzz_model_LDADD = $(MODEL_LIBS)

@@ -1,5 +1,10 @@
 check_PROGRAMS += testsuite/check_serve
-TESTS += testsuite/check_serve
+serve_suites = testsuite/serve/engine_load.suite testsuite/serve/engine.suite \
+	testsuite/serve/engine_docs.suite testsuite/serve/engine_disk.suite \
+	testsuite/serve/speculate.suite testsuite/serve/spill.suite testsuite/serve/slots.suite \
+	testsuite/serve/detokenize.suite testsuite/serve/prompt.suite
+$(serve_suites): testsuite/check_serve$(EXEEXT)
+serve_tests = $(serve_suites)
 testsuite_check_serve_SOURCES = testsuite/layer_serve.c testsuite/suite.h testsuite/scratch.h testsuite/gate.h \
 	testsuite/serve_util.c testsuite/serve_util.h \
 	testsuite/check_detokenize.c testsuite/check_engine.c testsuite/check_engine_disk.c \

@@ -163,40 +163,28 @@ void serve_end(served *s, double grace_s) {
 
 /* --- a client --- */
 
-static void client_start(void *ctx, const fl_job_start *s) {
-  client *c = ctx;
-  pthread_mutex_lock(&c->mu);
+static void note_start(client *c, const fl_job_event *e) {
   c->starts++;
-  c->n_docs = s->n_docs;
-  c->rows = s->rows;
-  c->prompt = s->prompt_tokens;
-  c->cached = s->cached_tokens;
-  for (size_t i = 0; i < s->n_docs; i++) {
-    const char *base = strrchr(s->docs[i].name, '/');
-    strncat(c->docs, base != NULL ? base + 1 : s->docs[i].name,
+  c->n_docs = e->n_docs;
+  c->rows = e->rows;
+  c->prompt = e->prompt_tokens;
+  c->cached = e->cached_tokens;
+  for (size_t i = 0; i < e->n_docs; i++) {
+    const char *base = strrchr(e->docs[i].name, '/');
+    strncat(c->docs, base != NULL ? base + 1 : e->docs[i].name,
             sizeof c->docs - strlen(c->docs) - 1);
     strncat(c->docs, " ", sizeof c->docs - strlen(c->docs) - 1);
   }
-  pthread_cond_broadcast(&c->moved);
-  pthread_mutex_unlock(&c->mu);
 }
 
-static bool client_delta(void *ctx, const fl_job_delta *d) {
-  client *c = ctx;
-  pthread_mutex_lock(&c->mu);
-  fl_buf_append(&c->text, d->text, d->len);
+static void note_piece(client *c, const fl_job_event *e) {
+  fl_buf_append(&c->text, e->text.data, e->text.len);
   c->deltas++;
-  c->tokens += d->n_tokens;
-  for (size_t i = 0; i < d->n_tokens; i++) c->logprob += (double)d->token[i].logprob;
-  bool go_on = c->hang_up_after == 0 || c->deltas < c->hang_up_after;
-  pthread_cond_broadcast(&c->moved);
-  pthread_mutex_unlock(&c->mu);
-  return go_on;
+  c->tokens += e->n_tokens;
+  for (size_t i = 0; i < e->n_tokens; i++) c->logprob += (double)e->token[i].logprob;
 }
 
-static void client_end(void *ctx, const fl_job_end *e) {
-  client *c = ctx;
-  pthread_mutex_lock(&c->mu);
+static void note_end(client *c, const fl_job_event *e) {
   c->ends++;
   c->code = e->code;
   c->finish = e->finish;
@@ -205,8 +193,18 @@ static void client_end(void *ctx, const fl_job_end *e) {
   c->accepted = e->accepted;
   snprintf(c->error, sizeof c->error, "%s", e->error != NULL ? e->error : "");
   snprintf(c->stop, sizeof c->stop, "%s", e->stop_string != NULL ? e->stop_string : "");
+}
+
+static bool client_event(void *ctx, fl_job_event *e) {
+  client *c = ctx;
+  pthread_mutex_lock(&c->mu);
+  if (e->started) note_start(c, e);
+  if (e->text.len > 0 || e->n_tokens > 0) note_piece(c, e);
+  if (e->ended) note_end(c, e);
+  const bool go_on = c->hang_up_after == 0 || c->deltas < c->hang_up_after;
   pthread_cond_broadcast(&c->moved);
   pthread_mutex_unlock(&c->mu);
+  return go_on;
 }
 
 client *client_new(void) {
@@ -226,12 +224,45 @@ void client_free(client *c) {
 
 const char *client_text(const client *c) { return c->text.data != NULL ? c->text.data : ""; }
 
-int client_submit(client *c, fl_engine *e, const fl_job_request *r, fl_err *err) {
-  const fl_job_sink sink = { c, client_start, client_delta, client_end };
-  return fl_engine_submit(e, r, &sink, &c->job, err);
+static fl_chat_request owned(const query *q) {
+  fl_chat_request r = { .thinking = q->thinking,
+                        .sampling = q->sampling,
+                        .seed = q->seed,
+                        .max_new = q->max_new,
+                        .logprobs = q->logprobs,
+                        .top_logprobs = q->top_logprobs,
+                        .rag = q->rag,
+                        .owner = q->owner };
+  for (size_t i = 0; i < q->n_msgs; i++)
+    ck_assert_int_eq(fl_chat_request_say(&r, q->msgs[i].role, q->msgs[i].text, q->msgs[i].len),
+                     FL_OK);
+  for (size_t i = 0; i < q->n_stop; i++)
+    ck_assert_int_eq(fl_chat_request_list(r.stop, &r.n_stop, q->stop[i]), FL_OK);
+  for (size_t i = 0; i < q->n_docs; i++)
+    ck_assert_int_eq(fl_chat_request_list(r.docs, &r.n_docs, q->docs[i]), FL_OK);
+  if (q->conversation != NULL) r.conversation = fl_strdup(q->conversation);
+  if (q->sampling.n_bias > 0) {
+    r.bias = fl_calloc(q->sampling.n_bias, sizeof *r.bias);
+    memcpy(r.bias, q->sampling.bias, q->sampling.n_bias * sizeof *r.bias);
+    r.sampling.bias = r.bias;
+  }
+  return r;
 }
 
-client *client_begin(fl_engine *e, const fl_job_request *r) {
+/* The request is the engine's when it is taken, and ours as it was when it is refused. */
+int client_submit(client *c, fl_engine *e, const query *q, fl_err *err) {
+  const fl_job_sink sink = { c, client_event };
+  fl_chat_request r = owned(q);
+  const int rc = fl_engine_submit(e, &r, &sink, &c->job, err);
+  const fl_chat_request *held = rc == FL_OK ? fl_job_request(c->job) : &r;
+  ck_assert_uint_eq(r.n_msgs, rc == FL_OK ? 0 : q->n_msgs);
+  ck_assert_uint_eq(held->n_msgs, q->n_msgs);
+  if (q->n_msgs > 0) ck_assert_mem_eq(held->msgs[0].text, q->msgs[0].text, q->msgs[0].len);
+  fl_chat_request_release(&r);
+  return rc;
+}
+
+client *client_begin(fl_engine *e, const query *r) {
   client *c = client_new();
   fl_err err = { 0 };
   ck_assert_msg(client_submit(c, e, r, &err) == FL_OK, "%s", err.text);
@@ -268,12 +299,11 @@ fl_message model_said(const char *text) {
   return (fl_message){ FL_ROLE_ASSISTANT, text, strlen(text) };
 }
 
-fl_job_request request_of(const fl_message *msgs, size_t n) {
-  return (
-      fl_job_request){ .msgs = msgs, .n_msgs = n, .sampling = FL_SAMPLING_GREEDY, .max_new = 24 };
+query request_of(const fl_message *msgs, size_t n) {
+  return (query){ .msgs = msgs, .n_msgs = n, .sampling = FL_SAMPLING_GREEDY, .max_new = 24 };
 }
 
-client *converse(fl_engine *e, const fl_job_request *r) {
+client *converse(fl_engine *e, const query *r) {
   client *c = client_begin(e, r);
   client_wait_ok(c);
   ck_assert_int_eq(c->starts, 1);
@@ -283,6 +313,6 @@ client *converse(fl_engine *e, const fl_job_request *r) {
 
 client *ask(fl_engine *e, const char *text) {
   fl_message m = user_says(text);
-  fl_job_request r = request_of(&m, 1);
+  query r = request_of(&m, 1);
   return converse(e, &r);
 }

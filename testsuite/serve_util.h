@@ -41,6 +41,25 @@ fl_engine_options small_options(void);
 served serve(const fl_engine_options *o, bool with_fleet);
 void serve_end(served *s, double grace_s);
 
+/* --- a request as a test writes it: everything is borrowed --- */
+typedef struct query {
+  const fl_message *msgs;
+  size_t n_msgs;
+  bool thinking;
+  fl_sampling sampling;
+  uint64_t seed;
+  size_t max_new;
+  const char *const *stop;
+  size_t n_stop;
+  bool logprobs;
+  size_t top_logprobs;
+  fl_rag_mode rag;
+  const char *const *docs;
+  size_t n_docs;
+  const char *conversation;
+  uint32_t owner;
+} query;
+
 /* --- a client: what the engine told it so far --- */
 typedef struct client {
   pthread_mutex_t mu;
@@ -58,8 +77,8 @@ typedef struct client {
 client *client_new(void);
 void client_free(client *c);
 const char *client_text(const client *c);
-int client_submit(client *c, fl_engine *e, const fl_job_request *r, fl_err *err);
-client *client_begin(fl_engine *e, const fl_job_request *r); /* a new one's; must be taken */
+int client_submit(client *c, fl_engine *e, const query *r, fl_err *err);
+client *client_begin(fl_engine *e, const query *r); /* a new one's; must be taken */
 void client_wait_end(client *c);
 void client_wait_ok(client *c); /* for an end that must be a good one */
 void client_wait_delta(client *c);
@@ -67,10 +86,10 @@ void client_wait_delta(client *c);
 /* --- requests --- */
 fl_message user_says(const char *text);
 fl_message model_said(const char *text);
-fl_buf words(size_t n);                                      /* "word word ..." */
-fl_job_request request_of(const fl_message *msgs, size_t n); /* greedy, 24 tokens; borrows msgs */
+fl_buf words(size_t n);                             /* "word word ..." */
+query request_of(const fl_message *msgs, size_t n); /* greedy, 24 tokens; borrows msgs */
 /* Submits and waits for the end, which must be a good one. */
-client *converse(fl_engine *e, const fl_job_request *r);
+client *converse(fl_engine *e, const query *r);
 client *ask(fl_engine *e, const char *text);
 
 #endif

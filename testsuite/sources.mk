@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_sources
-TESTS += testsuite/check_sources
+sources_tests = testsuite/check_sources
 testsuite_check_sources_SOURCES = testsuite/layer_sources.c testsuite/suite.h \
 	testsuite/source_util.h testsuite/tree_util.h testsuite/check_source.c testsuite/check_kinds.c \
 	testsuite/check_documents.c

@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_study
-TESTS += testsuite/check_study
+study_tests = testsuite/check_study
 testsuite_check_study_SOURCES = testsuite/layer_study.c testsuite/suite.h \
 	testsuite/cart_util.h testsuite/model_util.h \
 	testsuite/check_chunk.c testsuite/check_part.c \

@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_text testsuite/check_vocabularies
-TESTS += testsuite/check_text testsuite/check_vocabularies
+text_tests = testsuite/check_text testsuite/check_vocabularies
 testsuite_check_text_SOURCES = testsuite/layer_text.c testsuite/suite.h \
 	testsuite/check_chat.c testsuite/check_tokenizer.c \
 	testsuite/text_util.c testsuite/text_util.h

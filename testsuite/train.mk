@@ -1,5 +1,5 @@
 check_PROGRAMS += testsuite/check_train
-TESTS += testsuite/check_train
+train_tests = testsuite/check_train
 testsuite_check_train_SOURCES = testsuite/layer_train.c testsuite/suite.h \
 	testsuite/cart_util.h testsuite/model_util.h testsuite/dist_util.h testsuite/step_util.h \
 	testsuite/check_dist.c testsuite/check_step.c testsuite/check_step_grad.c

@@ -1,6 +1,5 @@
 # The dashboard: its own tests, and helpers of the tests in a terminal.
 check_PROGRAMS += testsuite/check_tui testsuite/make_events testsuite/fake_trainer
-TESTS += testsuite/check_tui
 testsuite_check_tui_SOURCES = testsuite/layer_tui.c testsuite/suite.h \
 	testsuite/check_control.c testsuite/check_headless.c testsuite/check_layout.c \
 	testsuite/check_pictures.c testsuite/views_util.h \
@@ -16,7 +15,7 @@ testsuite_fake_trainer_SOURCES = testsuite/fake_trainer.c
 testsuite_fake_trainer_LDADD = $(BASE_LIBS)
 
 # In a real terminal (skipped without tmux).
-tui_tests = \
+tui_scripts = \
 	testsuite/tui/views.sh \
 	testsuite/tui/keys.sh \
 	testsuite/tui/live.sh \
@@ -27,6 +26,6 @@ tui_tests = \
 	testsuite/tui/disturb.sh \
 	testsuite/tui/schema.sh \
 	testsuite/tui/server.sh
-TESTS += $(tui_tests)
+tui_tests = testsuite/check_tui $(tui_scripts)
 EXTRA_DIST += testsuite/tui/lib.sh testsuite/tui/measure.sh testsuite/tui/golden \
-	fixtures/events $(tui_tests)
+	fixtures/events $(tui_scripts)

@@ -18,8 +18,9 @@
 #include "tui/keys.h"
 #include "tui/layout.h"
 #include "tui/settings.h"
+#include "tui/view_state.h"
 
-enum { TUI_TURNS_MAX = 64, TUI_HELP_LINES = 24 };
+enum { TUI_HELP_LINES = 24 };
 
 typedef enum tui_overlay {
   TUI_OVER_NONE,
@@ -34,58 +35,6 @@ typedef enum tui_prompt {
   TUI_ASK_FILTER,
   TUI_ASK_COMMAND
 } tui_prompt;
-
-typedef struct tui_fleet_state {
-  uint32_t *order; /* places of the documents that are shown, sorted */
-  size_t n_order, cap_order;
-  uint32_t selected; /* document id; TUI_NONE: the first */
-  size_t top;        /* first row shown */
-  char filter[128];
-  bool open;      /* the document's details are shown */
-  size_t page;    /* rows of the table as drawn last, for page keys */
-  tui_rect table; /* rows as drawn last, for the mouse */
-} tui_fleet_state;
-
-typedef struct tui_loss_state {
-  double x0, x1; /* rounds in view; fit: the whole run */
-  bool fit;
-  double cursor; /* round; NaN: the last one */
-  tui_rect plot; /* as drawn last, for the mouse */
-} tui_loss_state;
-
-typedef struct tui_retrieval_state {
-  tui_edit input;
-  bool focus;
-  tui_link link;
-  fl_json *result; /* what is shown: a reply or an event of the log */
-  size_t selected; /* of the recent ones, 0 is the newest; SIZE_MAX: the typed one */
-  double due;      /* when what was typed is sent, fl_now_s(); 0: nothing */
-} tui_retrieval_state;
-
-typedef struct tui_turn {
-  char *question;
-  fl_buf answer, bare;
-  fl_json *source, *bare_source; /* the last line of the reply, NULL before */
-  char error[256];
-} tui_turn;
-
-typedef struct tui_chat_state {
-  tui_edit input;
-  bool focus, split;
-  tui_link link, bare_link;
-  tui_turn turn[TUI_TURNS_MAX];
-  size_t n_turns;
-  size_t scroll; /* lines back from the newest */
-} tui_chat_state;
-
-typedef struct tui_study_state {
-  size_t selected; /* 0 is the newest */
-  bool held;       /* the user moved: new ones do not move the selection */
-  uint32_t record; /* then: which */
-  size_t page;
-  bool rejected_only;
-  bool coverage; /* on a narrow screen: the maps stand below, instead of the conversation */
-} tui_study_state;
 
 typedef struct tui_app {
   tui_feed feed[TUI_FEEDS_MAX];
@@ -166,42 +115,9 @@ void tui_app_say(tui_app *a, bool is_error, const char *fmt, ...)
 /* "now" for this feed: the wall clock when live, the log's own time otherwise. */
 double tui_app_now(const tui_app *a, const tui_feed *f);
 
-/* actions.c: what is sent to the trainer, and exports. */
-bool tui_action_live(const tui_app *a); /* somebody listens */
-void tui_action_send(tui_app *a, const char *cmd, const char *key, double value);
-void tui_action_mark(tui_app *a, uint32_t doc, bool value);
-void tui_action_command(tui_app *a, const char *line); /* ":lr 0.001" without the colon */
-bool tui_action_poll(tui_app *a);
-void tui_action_export(tui_app *a, bool svg);
-
-/* chrome.c: the rows that every view has. */
-void tui_chrome_draw(tui_app *a, tui_canvas *c);
-void tui_chrome_too_small(tui_canvas *c);
-bool tui_chrome_mouse(tui_app *a, const tui_key *k);
-
-/* overlay.c: help, menu, settings, the question before a stop. */
-void tui_overlay_draw(tui_app *a, tui_canvas *c);
-bool tui_overlay_key(tui_app *a, const tui_key *k);
-
-/* Replies to what these two views asked; true when one came. */
-bool tui_retrieval_poll(tui_app *a);
-bool tui_chat_poll(tui_app *a);
-
-/* view_fleet.c, used by other views: the selected document, NULL if there is none. */
-tui_doc *tui_fleet_selected(tui_app *a);
-void tui_fleet_search(tui_app *a, int direction);
-
-/* document.c: where a document is, as a mark; one document in a frame. */
-typedef struct tui_mark {
-  uint32_t cp;
-  tui_style style;
-  const char *word;
-} tui_mark;
-tui_mark tui_residency_glyph(tui_residency r);
-void tui_document_draw(tui_app *a, tui_canvas *c, tui_rect frame);
-/* A strip of `cols` cells that shows which parts of a document were studied how often. */
-void tui_coverage_strip(tui_canvas *c, int x, int y, int cols, const tui_doc *d);
 /* The wish for the layout. */
 tui_wish tui_app_wish(const tui_app *a);
+
+#include "tui/parts.h"
 
 #endif

@@ -9,6 +9,7 @@ tui_libfltui_a_SOURCES = \
 	tui/canvas.c tui/canvas.h \
 	tui/chrome.c \
 	tui/control.c tui/control.h \
+	tui/doc.h \
 	tui/document.c \
 	tui/edit.c tui/edit.h \
 	tui/export.c tui/export.h \
@@ -18,7 +19,9 @@ tui_libfltui_a_SOURCES = \
 	tui/input.c tui/keys.h tui/term.c tui/term.h \
 	tui/layout.c tui/layout.h \
 	tui/overlay.c \
+	tui/parts.h \
 	tui/reader.c tui/reader.h \
+	tui/records.h tui/words.h \
 	tui/scan.c tui/scan.h \
 	tui/series.c tui/series.h \
 	tui/settings.c tui/settings.h \
@@ -33,5 +36,6 @@ tui_libfltui_a_SOURCES = \
 	tui/view_loss.c \
 	tui/view_retrieval.c \
 	tui/view_study.c \
+	tui/view_state.h \
 	tui/watch.c
 TUI_LIBS = tui/libfltui.a $(NCURSES_LIBS)

@@ -11,49 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tui/series.h"
+#include "tui/doc.h"
 #include "tui/store.h"
 
-enum { TUI_HEAT = 128, TUI_DOCS_MAX = 1 << 16, TUI_KINDS_OF_STUDY = 8, TUI_REJECTIONS = 6 };
-
-typedef enum tui_residency {
-  TUI_ON_DISK,
-  TUI_RESIDENT,
-  TUI_TRAINING, /* resident and the target of the last round */
-  TUI_EVICTED   /* left memory in the last rotation */
-} tui_residency;
-
-typedef struct tui_span {
-  uint32_t first, end; /* tokens, half open */
-} tui_span;
-
-/* Losses by round, nats per token: of training, and held out alone, together, the teacher's own. */
-typedef struct tui_curves {
-  tui_series loss, alone, composed, teacher;
-} tui_curves;
-
-typedef struct tui_doc {
-  uint32_t id;
-  tui_ref name;          /* in the store */
-  uint32_t tokens, rows; /* TUI_NONE: unknown */
-  uint32_t steps;        /* optimizer steps so far */
-  uint32_t state;        /* tui_doc_states */
-  tui_residency residency;
-  double loss;            /* last round that had it as target, nats per token */
-  double alone, composed; /* held out, nats per token */
-  double teacher;         /* the teacher's own there */
-  uint32_t held_round;    /* when they were measured; TUI_NONE: never */
-  uint32_t last_round;    /* as target; TUI_NONE: never */
-  double last_t;
-  uint32_t rounds; /* as target */
-  uint32_t convs, rejected;
-  bool marked;
-  uint32_t last_study; /* record, TUI_NONE: none */
-  tui_span *span;      /* sorted, disjoint */
-  size_t n_spans, cap_spans;
-  uint16_t heat[TUI_HEAT]; /* conversations by place in the document */
-  tui_curves curves;
-} tui_doc;
+enum { TUI_DOCS_MAX = 1 << 16, TUI_KINDS_OF_STUDY = 8, TUI_REJECTIONS = 6 };
 
 typedef enum tui_run_state {
   TUI_RUN_NONE,   /* no run event yet */
@@ -141,10 +102,6 @@ tui_run_state tui_snapshot_end_state(const tui_rec_end *end);
 
 /* NULL if the document is not known. Valid until the next fold. */
 tui_doc *tui_snapshot_doc(const tui_snapshot *s, uint32_t id);
-/* Tokens that its spans cover. */
-uint32_t tui_doc_covered(const tui_doc *d);
-/* 0..1, NaN when its length is unknown. */
-double tui_doc_coverage(const tui_doc *d);
 /* Rounds still to do and the seconds they will take at the present pace; NaN if unknown. */
 double tui_snapshot_seconds_left(const tui_snapshot *s);
 /* Number of documents with this residency (TUI_RESIDENT counts the training one too). */
@@ -160,7 +117,5 @@ tui_worst_by tui_snapshot_worst_by(const tui_snapshot *s);
 size_t tui_snapshot_worst(const tui_snapshot *s);
 /* That figure of one document; NaN: not known. */
 double tui_doc_badness(const tui_snapshot *s, const tui_doc *d, tui_worst_by by);
-/* The held-out loss was measured before the document was last trained. */
-bool tui_doc_held_is_old(const tui_doc *d);
 
 #endif

@@ -202,18 +202,15 @@ done:
 
 void fl_log_answer(fl_fleet *f, const char *question, size_t len, const fl_ask_options *o,
                    const fl_reply *r) {
-  fl_buf b = { 0 };
   fl_event e;
   double decode = r->seconds - r->ttft_s;
   fl_event_begin(&e, "answer");
   fl_event_int(&e, "id", (int64_t)f->next_query++);
   fl_event_strn(&e, "query", question, len);
   fl_event_str(&e, "arm", fl_arm_name(o->arm));
-  fl_buf_putc(&b, '[');
-  for (size_t i = 0; i < o->n_docs; i++)
-    fl_buf_printf(&b, "%s%lu", i ? "," : "", (unsigned long)f->m.doc[o->docs[i]].id);
-  fl_buf_putc(&b, ']');
-  if (!b.oom) fl_event_raw(&e, "docs", b.data);
+  fl_jsonw_open(&e.text, "docs", '[');
+  for (size_t i = 0; i < o->n_docs; i++) fl_jsonw_u64(&e.text, NULL, f->m.doc[o->docs[i]].id);
+  fl_jsonw_close(&e.text, ']');
   fl_event_int(&e, "rows", (int64_t)r->rows);
   fl_event_str(&e, "text", r->text);
   fl_event_int(&e, "tokens", (int64_t)r->tokens);
@@ -221,7 +218,6 @@ void fl_log_answer(fl_fleet *f, const char *question, size_t len, const fl_ask_o
   fl_event_num(&e, "tok_s", decode > 0 && r->tokens > 1 ? (double)(r->tokens - 1) / decode : 0);
   fl_event_num(&e, "ttft_s", r->ttft_s);
   fl_event_emit(f->log, &e);
-  fl_buf_release(&b);
 }
 
 int fl_fleet_ask(fl_fleet *f, const char *question, size_t len, const fl_ask_options *o,

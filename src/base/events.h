@@ -9,7 +9,7 @@
  * before. Several processes may write one log (events_file.h).
  *
  * A server must not wait for a disk: with fl_events_behind lines go through a bounded buffer to a
- * thread that writes them (events_queue.h).
+ * thread that writes them (worker.h).
  */
 #ifndef FL_BASE_EVENTS_H
 #define FL_BASE_EVENTS_H
@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json_writer.h"
 
 /* In a fleet's folder: the log, and its older part. */
 #define FL_EVENTS_FILE "events.jsonl"
@@ -58,17 +59,28 @@ uint64_t fl_events_lost(const fl_events *log);
 /* The path of the older part of a log, allocated; it need not be there. */
 char *fl_events_older(const char *path);
 
+/* One event: members are added with fl_event_*, or by base/json_writer.h to its text. */
 typedef struct fl_event {
   fl_buf text;
 } fl_event;
 
 void fl_event_begin(fl_event *e, const char *kind);
-void fl_event_str(fl_event *e, const char *key, const char *value);
-void fl_event_strn(fl_event *e, const char *key, const char *value, size_t len);
-void fl_event_int(fl_event *e, const char *key, int64_t value);
-void fl_event_num(fl_event *e, const char *key, double value); /* NaN and infinity: null */
-void fl_event_bool(fl_event *e, const char *key, bool value);
-void fl_event_raw(fl_event *e, const char *key, const char *json); /* `json` is valid JSON text */
+static inline void fl_event_str(fl_event *e, const char *key, const char *value) {
+  fl_jsonw_str(&e->text, key, value);
+}
+static inline void fl_event_strn(fl_event *e, const char *key, const char *value, size_t len) {
+  fl_jsonw_strn(&e->text, key, value, len);
+}
+static inline void fl_event_int(fl_event *e, const char *key, int64_t value) {
+  fl_jsonw_i64(&e->text, key, value);
+}
+/* NaN and infinity print null. */
+static inline void fl_event_num(fl_event *e, const char *key, double value) {
+  fl_jsonw_num(&e->text, key, value);
+}
+static inline void fl_event_bool(fl_event *e, const char *key, bool value) {
+  fl_jsonw_bool(&e->text, key, value);
+}
 /* Writes the line and releases `e`. Safe from several threads. */
 void fl_event_emit(fl_events *log, fl_event *e);
 

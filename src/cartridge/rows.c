@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/scratch.h"
+#include "base/spillable.h"
 #include "cartridge/adam.h"
 #include "cartridge/cartridge.h"
 

@@ -8,9 +8,10 @@
 #include "base/units.h"
 #include "commands/command.h"
 #include "commands/runtime.h"
-#include "commands/eval.h"
+#include "eval/eval.h"
 #include "commands/output_guard.h"
 #include "commands/report.h"
+#include "commands/sampling.h"
 #include "commands/signals.h"
 
 typedef struct eval_args {
@@ -149,7 +150,7 @@ static int prepare(evaluation *e, fl_err *err) {
   return FL_OK;
 }
 
-static int run_arms(evaluation *e, eval_bench *b, fl_err *err) {
+static int run_arms(evaluation *e, eval_state *b, fl_err *err) {
   eval_summary s = { .q = &e->q, .arms = &e->arms, .result = e->result, .score = e->args->score };
   for (size_t i = 0; i < e->arms.n; i++) {
     char took[32];
@@ -182,7 +183,7 @@ static int write_page(const evaluation *e, const char *fleet, fl_err *err) {
   return rc;
 }
 
-static int report(evaluation *e, const char *dir, fl_fleet *f, eval_bench *b, fl_err *err) {
+static int report(evaluation *e, const char *dir, fl_fleet *f, eval_state *b, fl_err *err) {
   const eval_args *a = e->args;
   const eval_summary s = { .q = &e->q,
                            .arms = &e->arms,
@@ -203,27 +204,26 @@ static int run(const opt_parsed *p, fl_err *err) {
   const char *dir = p->operand[0];
   evaluation e = { .args = p->args };
   const eval_args *a = e.args;
-  const eval_options o = { .sampling = &a->sampling,
-                           .rag = &a->retrieval.rag,
-                           .batch = a->batch,
-                           .alone = a->alone,
-                           .stop = signals_stop };
+  eval_options o = {
+    .rag = &a->retrieval.rag, .batch = a->batch, .alone = a->alone, .stop = signals_stop
+  };
   engine eng = { 0 };
   fl_fleet *f = NULL;
-  eval_bench *b = NULL;
+  eval_state *b = NULL;
   fl_open_options how = { .read_only = true };
+  sampling_apply_eval(&o, &a->sampling);
   signals_catch();
   int rc = check_page(a, dir, err);
   if (rc == FL_OK) rc = prepare(&e, err);
   if (rc == FL_OK) rc = engine_open(&eng, &a->engine, dir, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, dir, eng.model, eng.team, NULL, NULL, &how, err);
   if (rc == FL_OK) rc = eval_questions_resolve(&e.q, f, a->questions, err);
-  if (rc == FL_OK) rc = eval_bench_new(&b, f, eng.team, &e.q, &o, err);
+  if (rc == FL_OK) rc = eval_state_new(&b, f, eng.team, &e.q, &o, err);
   if (rc == FL_OK) rc = run_arms(&e, b, err);
   if (rc == FL_OK) rc = report(&e, dir, f, b, err);
   for (size_t i = 0; i < EVAL_N_ARMS; i++) eval_result_release(&e.result[i]);
   fl_json_free(e.summary);
-  eval_bench_free(b);
+  eval_state_free(b);
   eval_questions_release(&e.q);
   if (f) fl_fleet_close(f);
   engine_close(&eng);

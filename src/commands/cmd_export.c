@@ -1,11 +1,20 @@
 /* cmd_export.c - export: a model in another weight type, a cartridge for another program, a fleet
  * as one file. */
-#include "commands/export.h"
-
 #include "base/fs.h"
+#include "commands/command.h"
 #include "commands/output_guard.h"
 #include "commands/report.h"
 #include "commands/signals.h"
+#include "convert/convert.h"
+
+typedef struct export_args {
+  common_args common;
+  const char *out, *model;
+  int to;               /* index in the choices of --to */
+  int kv;               /* llama-state: 0: f16, 1: f32 */
+  size_t state_version; /* llama-state: 3 or 4 */
+  bool force;
+} export_args;
 
 enum { LLAMA_STATE = 4, TORCH, ARCHIVE };
 static const char *const kinds[] = { "f32",         "f16",   "bf16",    "q8_0",
@@ -28,7 +37,7 @@ static const opt_spec specs[] = { { .name = "to",
                                     .letter = 'm',
                                     .type = OPT_TEXT,
                                     .meta = "FILE",
-                                    .offset = offsetof(export_args, engine.model),
+                                    .offset = offsetof(export_args, model),
                                     .help = "the model, a GGUF file" },
                                   { .name = "kv",
                                     .type = OPT_CHOICE,
@@ -62,10 +71,9 @@ static void init(void *args) {
 static int check(const opt_parsed *p, const export_args *a, fl_err *err) {
   if (!options_given(p, "to")) return fl_fail(err, FL_EUSAGE, "--to KIND is needed");
   if (!a->out || !*a->out) return fl_fail(err, FL_EUSAGE, "--out FILE is needed");
-  if (a->to == ARCHIVE && a->engine.model)
+  if (a->to == ARCHIVE && a->model)
     return fl_fail(err, FL_EUSAGE, "--model does not belong to --to archive");
-  if (a->to != ARCHIVE && !a->engine.model)
-    return fl_fail(err, FL_EUSAGE, "--model FILE is needed");
+  if (a->to != ARCHIVE && !a->model) return fl_fail(err, FL_EUSAGE, "--model FILE is needed");
   if (a->to < LLAMA_STATE && p->n_operands > 0)
     return fl_fail(err, FL_EUSAGE, "%s: a model is exported by --model alone", p->operand[0]);
   if (a->to >= LLAMA_STATE && p->n_operands == 0)
@@ -78,24 +86,34 @@ static int check(const opt_parsed *p, const export_args *a, fl_err *err) {
   if (!a->force && fl_fs_exists(a->out))
     return fl_fail(err, FL_EUSAGE, "--out %s: exists; give another name or --force", a->out);
   const char *source = p->n_operands == 1 ? p->operand[0] : NULL;
-  int rc = output_apart("--out", a->out, a->engine.model, "the model", err);
+  int rc = output_apart("--out", a->out, a->model, "the model", err);
   if (rc == FL_OK) rc = output_apart("--out", a->out, source, "the cartridge", err);
   if (rc == FL_OK && a->to == ARCHIVE) rc = output_outside("--out", a->out, source, err);
   return rc == FL_OK ? fl_fs_check_replaceable(a->out, err) : rc;
 }
 
+static int convert(fl_json *out, const export_args *a, const convert_job *job, fl_err *err) {
+  const convert_state_options state = { .half = a->kv == 0, .version = (uint32_t)a->state_version };
+  switch (a->to) {
+  case ARCHIVE: return convert_archive_write(out, job, err);
+  case LLAMA_STATE: return convert_state(out, job, &state, err);
+  case TORCH: return convert_torch_write(out, job, err);
+  default: return convert_model(out, job, kinds[a->to], err);
+  }
+}
+
 static int run(const opt_parsed *p, fl_err *err) {
-  export_args *a = p->args;
+  const export_args *a = p->args;
+  const convert_job job = { .source = p->n_operands == 1 ? p->operand[0] : NULL,
+                            .model = a->model,
+                            .out = a->out,
+                            .poll = signals_poll };
   int rc = check(p, a, err);
   if (rc != FL_OK) return rc;
-  a->source = p->n_operands == 1 ? p->operand[0] : NULL;
   fl_json *out = fl_json_object();
   if (!out) return fl_fail(err, FL_ENOMEM, "not enough memory");
   signals_catch();
-  if (a->to == ARCHIVE) rc = export_archive(out, a, err);
-  else if (a->to == LLAMA_STATE) rc = export_state(out, a, err);
-  else if (a->to == TORCH) rc = export_torch(out, a, err);
-  else rc = export_model(out, a, kinds[a->to], err);
+  rc = convert(out, a, &job, err);
   if (rc == FL_OK && (!a->common.quiet || a->common.json))
     rc = report_print(out, a->common.json, err);
   fl_json_free(out);

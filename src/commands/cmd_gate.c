@@ -1,16 +1,22 @@
 /* cmd_gate.c - gate: runs one of the acceptance gates on any model and any documents. */
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/buf.h"
-#include "commands/gate.h"
+#include "commands/command.h"
+#include "commands/docs.h"
+#include "commands/output_guard.h"
 #include "commands/report.h"
+#include "commands/runtime.h"
 #include "commands/signals.h"
 #include "commands/train_options.h"
+#include "gate/gate.h"
 
-static const gate *const gates[] = { &gate_equiv,  &gate_compose, &gate_batch, &gate_grad,
-                                     &gate_logits, &gate_resume,  &gate_evict, NULL };
+typedef struct gate_args {
+  common_args common;
+  engine_args engine;
+  docs_args input;
+  gate_options gate; /* options are read into it; the rest is set from the above */
+} gate_args;
+
 static const char *const kv_names[] = { "both", "f32", "f16", NULL };
 
 static const opt_spec specs[] = {
@@ -18,54 +24,54 @@ static const opt_spec specs[] = {
     .type = OPT_CHOICE,
     .meta = "TYPE",
     .choices = kv_names,
-    .offset = offsetof(gate_args, kv),
+    .offset = offsetof(gate_args, gate.kv),
     .help = "cache types to run on" },
   { .name = "suffix",
     .type = OPT_COUNT,
     .meta = "N",
     .min = 1,
     .max = 4096,
-    .offset = offsetof(gate_args, suffix),
+    .offset = offsetof(gate_args, gate.suffix),
     .help = "equiv, compose, batch: rows compared" },
   { .name = "streams",
     .type = OPT_COUNT,
     .meta = "N",
     .min = 2,
-    .max = 64,
-    .offset = offsetof(gate_args, streams),
+    .max = GATE_STREAMS_MAX,
+    .offset = offsetof(gate_args, gate.streams),
     .help = "batch: sequences side by side" },
   { .name = "kills",
     .type = OPT_COUNT,
     .meta = "N",
     .min = 1,
     .max = 1000,
-    .offset = offsetof(gate_args, kills),
+    .offset = offsetof(gate_args, gate.kills),
     .help = "resume: times that the trainer is killed" },
   { .name = "ids",
     .type = OPT_TEXT,
     .meta = "FILE",
-    .offset = offsetof(gate_args, ids),
+    .offset = offsetof(gate_args, gate.ids),
     .help = "logits: token ids as text, with white space between" },
   { .name = "ref",
     .type = OPT_TEXT,
     .meta = "FILE",
-    .offset = offsetof(gate_args, ref),
+    .offset = offsetof(gate_args, gate.ref),
     .help = "logits: reference values, raw little-endian f32, rows x vocabulary" },
   { .name = "write",
     .type = OPT_TEXT,
     .meta = "FILE",
-    .offset = offsetof(gate_args, write),
+    .offset = offsetof(gate_args, gate.write),
     .help = "logits: write the logits as such a reference instead" },
   { .name = "envelope",
     .type = OPT_ON,
-    .offset = offsetof(gate_args, envelope),
+    .offset = offsetof(gate_args, gate.envelope),
     .help = "equiv, compose: also how far the shapes of passes move the logits" },
   { .name = "tol",
     .type = OPT_REAL,
     .meta = "X",
     .min = 0,
     .max = 1e9,
-    .offset = offsetof(gate_args, tol),
+    .offset = offsetof(gate_args, gate.tol),
     .help = "grad, logits: largest difference that passes" },
   { 0 }
 };
@@ -73,14 +79,14 @@ static const opt_group groups[] = {
   { "Documents", docs_specs, offsetof(gate_args, input) },
   { "Options", specs, 0 },
   { "Model", engine_options, offsetof(gate_args, engine) },
-  { "Self-study (resume, evict; seed: every gate)", study_specs, offsetof(gate_args, train) },
-  { "Training (resume, evict; p: every gate)", train_specs, offsetof(gate_args, train) },
+  { "Self-study (resume, evict; seed: every gate)", study_specs, offsetof(gate_args, gate.train) },
+  { "Training (resume, evict; p: every gate)", train_specs, offsetof(gate_args, gate.train) },
   { "Common options", common_json_options, 0 },
   { 0 }
 };
 
 static void init(void *args) {
-  gate_args *a = args;
+  gate_options *a = &((gate_args *)args)->gate;
   fl_train_options_default(&a->train);
   a->train.rounds = 6;
   a->train.accum = 2;
@@ -91,17 +97,19 @@ static void init(void *args) {
   a->tol = 0.02;
 }
 
-void gate_check(gate_run *g, bool pass, fl_json *figures, const char *fmt, ...) {
-  char text[512];
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  if (!pass) g->failed++;
-  if (!g->args->common.json) {
+typedef struct report { /* where the checks go */
+  bool json;
+  const char *gate;
+  fl_json *checks; /* rows of the JSON result */
+} report;
+
+/* A line on stdout, or a row of the JSON result. */
+static void told(void *ctx, bool pass, const char *text, fl_json *figures) {
+  report *r = ctx;
+  if (!r->json) {
     const char *on = pass ? "\033[32m" : "\033[1;31m", *off = "\033[0m";
     if (!report_colour(stdout)) on = off = "";
-    printf("gate %s: %s: %s%s%s\n", g->name, text, on, pass ? "PASS" : "FAIL", off);
+    printf("gate %s: %s: %s%s%s\n", r->gate, text, on, pass ? "PASS" : "FAIL", off);
     fflush(stdout);
     fl_json_free(figures);
     return;
@@ -109,42 +117,52 @@ void gate_check(gate_run *g, bool pass, fl_json *figures, const char *fmt, ...) 
   fl_json *row = figures ? figures : fl_json_object();
   fl_json_set_str(row, "text", text);
   fl_json_set_bool(row, "pass", pass);
-  fl_json_push(g->checks, row);
+  fl_json_push(r->checks, row);
 }
 
-static int unknown_gate(const char *name, fl_err *err) {
-  fl_buf names = { 0 };
-  for (const gate *const *g = gates; *g; g++)
-    fl_buf_printf(&names, "%s%s", g == gates ? "" : ", ", (*g)->name);
-  int rc = fl_fail(err, FL_EUSAGE, "%s: unknown gate; there are %s", name,
-                   names.data ? names.data : "none");
-  fl_buf_release(&names);
+static int print_result(report *r, const gate_run *g, fl_err *err) {
+  fl_json *out = fl_json_object();
+  fl_json_set_str(out, "gate", r->gate);
+  fl_json_set_str(out, "model", g->opt->model);
+  fl_json_set_bool(out, "pass", g->failed == 0);
+  fl_json_set(out, "checks", r->checks);
+  r->checks = NULL;
+  int rc = report_print(out, true, err);
+  fl_json_free(out);
+  return rc;
+}
+
+/* What needs no model is refused before one is read. */
+static int complete(gate_options *o, const gate_args *a, const gate *found, fl_err *err) {
+  if (!a->engine.model) return fl_fail(err, FL_EUSAGE, "--model FILE is needed");
+  if (found == &gate_logits && (!o->ids || (o->ref != NULL) == (o->write != NULL)))
+    return fl_fail(err, FL_EUSAGE, "--ids FILE is needed, and --ref FILE or --write FILE");
+  int rc = output_apart("--write", o->write, o->ids, "the ids' file", err);
+  if (rc == FL_OK) rc = output_apart("--write", o->write, a->engine.model, "the model", err);
+  if (rc == FL_OK) rc = engine_model_options(&o->how, &a->engine, NULL, err);
+  o->model = a->engine.model;
+  o->threads = (unsigned)a->engine.threads;
+  o->docs = a->input.docs.v;
+  o->n_docs = a->input.docs.n;
+  o->sources = docs_options(&a->input);
+  o->poll = signals_poll;
   return rc;
 }
 
 static int run(const opt_parsed *p, fl_err *err) {
-  const gate_args *a = p->args;
-  const gate *found = NULL;
-  for (const gate *const *g = gates; *g; g++)
-    if (strcmp((*g)->name, p->operand[0]) == 0) found = *g;
-  if (!found) return unknown_gate(p->operand[0], err);
-  if (!a->engine.model) return fl_fail(err, FL_EUSAGE, "--model FILE is needed");
-  gate_run g = { .args = a, .name = found->name, .checks = fl_json_array() };
+  gate_args *a = p->args;
+  const gate *found = gate_find(p->operand[0], err);
+  if (!found) return FL_EUSAGE;
+  int rc = complete(&a->gate, a, found, err);
+  if (rc != FL_OK) return rc;
+  report r = { .json = a->common.json, .gate = found->name, .checks = fl_json_array() };
+  gate_run g = { .opt = &a->gate, .told = told, .ctx = &r };
   signals_catch();
-  int rc = found->run(&g, err);
-  if (rc == FL_OK && a->common.json) {
-    fl_json *out = fl_json_object();
-    fl_json_set_str(out, "gate", g.name);
-    fl_json_set_str(out, "model", a->engine.model);
-    fl_json_set_bool(out, "pass", g.failed == 0);
-    fl_json_set(out, "checks", g.checks);
-    g.checks = NULL;
-    rc = report_print(out, true, err);
-    fl_json_free(out);
-  }
-  fl_json_free(g.checks);
+  rc = found->run(&g, err);
+  if (rc == FL_OK && r.json) rc = print_result(&r, &g, err);
+  fl_json_free(r.checks);
   if (rc == FL_OK && g.failed > 0)
-    rc = fl_fail(err, FL_EGATE, "gate %s: not met (%zu checks failed)", g.name, g.failed);
+    rc = fl_fail(err, FL_EGATE, "gate %s: not met (%zu checks failed)", found->name, g.failed);
   return rc;
 }
 

@@ -1,26 +1,18 @@
 /* cmd_import.c - import: an archive of a fleet becomes a fleet's folder, a file of torch.save a
- * cartridge (import_torch.c).
- *
- * The archive is hostile: only plain files are taken, by plain names, each once; the folder is made
- * under a temporary name, read as a fleet, and renamed. */
-#include <errno.h>
+ * cartridge. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fs.h"
-#include "base/mem.h"
-#include "cartridge/cartridge_io.h"
 #include "commands/command.h"
-#include "commands/fleet_dir.h"
-#include "commands/import.h"
 #include "commands/report.h"
 #include "commands/signals.h"
+#include "convert/convert.h"
 
-#ifdef HAVE_LIBARCHIVE
-#include <archive.h>
-#include <archive_entry.h>
-#endif
+typedef struct import_args {
+  common_args common;
+  const char *out, *model;
+} import_args;
 
 static const opt_spec specs[] = { { .name = "out",
                                     .letter = 'o',
@@ -38,123 +30,6 @@ static const opt_spec specs[] = { { .name = "out",
 static const opt_group groups[] = { { "Options", specs, 0 },
                                     { "Common options", common_json_options, 0 },
                                     { 0 } };
-
-/* Every cartridge that the manifest names can be read. */
-static int check_fleet(fl_manifest *m, const char *dir, fl_err *err) {
-  int rc = fleet_dir_load(m, dir, err);
-  for (size_t i = 0; rc == FL_OK && i < m->n; i++) {
-    char *path = fl_fs_join(dir, m->doc[i].cart_file);
-    fl_cartridge c = { 0 };
-    rc = path ? fl_cartridge_read(&c, NULL, path, NULL, err)
-              : fl_fail(err, FL_ENOMEM, "not enough memory");
-    fl_cartridge_release(&c);
-    fl_free(path);
-  }
-  return rc;
-}
-
-#ifdef HAVE_LIBARCHIVE
-enum { MAX_FILES = 1 << 20 };
-
-static int damaged(struct archive *a, const char *path, fl_err *err) {
-  const char *why = archive_error_string(a);
-  return fl_fail(err, FL_EINPUT, "%s: not a whole archive (%s); fetch it again", path,
-                 why ? why : "no reason given");
-}
-
-static int take_data(struct archive *a, const char *archive, const char *path, fl_err *err) {
-  char block[65536];
-  fl_sink *s = NULL;
-  int rc = fl_sink_open(&s, path, err);
-  while (rc == FL_OK) {
-    la_ssize_t n = archive_read_data(a, block, sizeof block);
-    if (n == 0) return fl_sink_close(s, err);
-    if (n < 0) rc = damaged(a, archive, err);
-    else rc = fl_sink_write(s, block, (size_t)n) == FL_OK ? signals_poll(NULL) : FL_EFAIL;
-    if (rc == FL_EFAIL) return fl_sink_close(s, err); /* says why */
-  }
-  fl_sink_abandon(s);
-  return rc;
-}
-
-/* One entry "FOLDER/NAME", into dir. */
-static int take_entry(struct archive *a, struct archive_entry *e, const char *archive,
-                      const char *dir, fl_err *err) {
-  const char *name = archive_entry_pathname(e), *slash = name ? strrchr(name, '/') : NULL;
-  if (archive_entry_filetype(e) == AE_IFDIR) return FL_OK;
-  if (slash) name = slash + 1;
-  if (!name || !fl_fs_is_plain_name(name) || archive_entry_filetype(e) != AE_IFREG)
-    return fl_fail(err, FL_EINPUT,
-                   "%s: holds something else than the files of a fleet; give what "
-                   "flotilla export --to archive wrote",
-                   archive);
-  char *path = fl_fs_join(dir, name);
-  int rc = path ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");
-  if (rc == FL_OK && fl_fs_exists(path))
-    rc = fl_fail(err, FL_EINPUT, "%s: holds the file %s twice; fetch it again", archive, name);
-  if (rc == FL_OK) rc = take_data(a, archive, path, err);
-  fl_free(path);
-  return rc;
-}
-
-static int unpack(const char *archive, const char *dir, fl_err *err) {
-  struct archive *a = archive_read_new();
-  struct archive_entry *e;
-  int rc = a ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory"), got = ARCHIVE_OK;
-  if (rc != FL_OK) return rc;
-  archive_read_support_filter_all(a);
-  archive_read_support_format_tar(a);
-  if (archive_read_open_filename(a, archive, 65536) != ARCHIVE_OK) rc = damaged(a, archive, err);
-  for (size_t n = 0; rc == FL_OK && n < MAX_FILES; n++) {
-    got = archive_read_next_header(a, &e);
-    if (got == ARCHIVE_EOF) break;
-    rc = got < ARCHIVE_WARN ? damaged(a, archive, err) : take_entry(a, e, archive, dir, err);
-  }
-  archive_read_free(a);
-  return rc;
-}
-#else
-static int unpack(const char *archive, const char *dir, fl_err *err) {
-  (void)dir;
-  return fl_fail(err, FL_EFAIL, "%s: this program was built without libarchive; unpack it by hand",
-                 archive);
-}
-#endif
-
-static void remove_folder(const char *dir) {
-  char **names = NULL;
-  size_t n = 0;
-  if (fl_fs_list(&names, &n, dir, NULL) != FL_OK) return;
-  for (size_t i = 0; i < n; i++) {
-    char *path = fl_fs_join(dir, names[i]);
-    if (path) fl_fs_remove(path);
-    fl_free(path);
-  }
-  fl_fs_list_free(names, n);
-  rmdir(dir);
-}
-
-static int import_fleet(fl_json *out, const import_args *a, const char *archive, fl_err *err) {
-  fl_manifest m = { 0 };
-  char *temp = fl_asprintf("%s.part-%ld", a->out, (long)getpid());
-  int rc = temp ? fl_fs_mkdir(temp, err) : fl_fail(err, FL_ENOMEM, "not enough memory");
-  if (rc == FL_OK) {
-    rc = unpack(archive, temp, err);
-    if (rc == FL_OK) rc = check_fleet(&m, temp, err);
-    if (rc == FL_OK) rc = fl_fs_sync_dir(temp, err);
-    if (rc == FL_OK && rename(temp, a->out) != 0) rc = fl_fs_fail_errno(err, a->out, "made", errno);
-    if (rc != FL_OK) remove_folder(temp);
-    else rc = fl_fs_sync_parent(a->out, err);
-  }
-  if (rc == FL_OK) {
-    fl_json_set_str(out, "fleet", a->out);
-    fl_json_set_u64(out, "docs", m.n);
-    fl_json_set_str(out, "model", m.model_name ? m.model_name : "");
-  }
-  fl_manifest_release(&m);
-  fl_free(temp);
-  return rc;
-}
 
 /* Begins as zip files do. */
 static bool is_zip(const char *path) {
@@ -179,8 +54,10 @@ static int run(const opt_parsed *p, fl_err *err) {
   fl_json *out = fl_json_object();
   if (!out) return fl_fail(err, FL_ENOMEM, "not enough memory");
   signals_catch();
-  int rc =
-      torch ? import_torch(out, a, p->operand[0], err) : import_fleet(out, a, p->operand[0], err);
+  const convert_job job = {
+    .source = p->operand[0], .model = a->model, .out = a->out, .poll = signals_poll
+  };
+  int rc = torch ? convert_torch_read(out, &job, err) : convert_archive_read(out, &job, err);
   if (rc == FL_OK && (!a->common.quiet || a->common.json))
     rc = report_print(out, a->common.json, err);
   fl_json_free(out);

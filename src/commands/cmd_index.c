@@ -6,7 +6,7 @@
 #include "commands/command.h"
 #include "commands/docs.h"
 #include "commands/runtime.h"
-#include "commands/fleet_dir.h"
+#include "fleet/fleet_dir.h"
 #include "commands/progress.h"
 #include "commands/report.h"
 #include "commands/signals.h"
@@ -107,7 +107,7 @@ static int run(const opt_parsed *p, fl_err *err) {
   fl_source_list docs = { 0 };
   fl_manifest m = { 0 };
   signals_catch();
-  int rc = fleet_dir_load(&m, dir, err);
+  int rc = fl_fleet_dir_load(&m, dir, err);
   fl_train_options opts = m.opts;
   fl_open_options how = { .read_only = a->query != NULL,
                           .log_events = a->query != NULL,

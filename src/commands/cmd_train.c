@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "commands/command.h"
-#include "commands/fleet_dir.h"
+#include "fleet/fleet_dir.h"
 #include "commands/output_guard.h"
 #include "commands/report.h"
 #include "commands/signals.h"
@@ -184,7 +184,7 @@ static void take_init(train_args *a) {
 
 static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, fl_err *err) {
   train_args *a = p->args;
-  bool exists = fleet_dir_exists(dir);
+  bool exists = fl_fleet_dir_exists(dir);
   int rc = FL_OK;
   if (exists && !a->resume)
     return fl_fail(err, FL_EUSAGE,
@@ -194,7 +194,7 @@ static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, 
     return fl_fail(err, FL_EUSAGE, "%s: no fleet to resume here; leave --resume out to make one",
                    dir);
   if (exists) {
-    rc = fleet_dir_load(manifest, dir, err);
+    rc = fl_fleet_dir_load(manifest, dir, err);
     if (rc == FL_OK) rc = merge_flags(p, manifest, dir, err);
     if (rc == FL_OK && a->input.docs.n == 0) rc = docs_from_manifest(a, manifest, err);
   }
@@ -284,7 +284,7 @@ int train_run(train_args *a, const char *dir, fl_source_list *docs, fl_err *err)
   fl_train_hooks hooks = { .poll = signals_poll, .progress = leads ? progress_line : NULL };
   signals_catch();
   signals_catch_usr1();
-  int rc = engine_open(&e, &a->engine, fleet_dir_exists(dir) ? dir : NULL, err);
+  int rc = engine_open(&e, &a->engine, fl_fleet_dir_exists(dir) ? dir : NULL, err);
   if (rc == FL_OK) rc = fl_fleet_open(&f, dir, e.model, e.team, docs, &a->train, &how, err);
   fl_source_release(docs); /* the fleet has its own copy, out of memory */
   if (rc == FL_OK && a->study) rc = fl_fleet_use_study(f, a->study, err);

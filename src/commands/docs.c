@@ -30,11 +30,15 @@ static void warn(void *ctx, const char *sentence) {
   fl_warn("%s", sentence);
 }
 
+fl_source_options docs_options(const docs_args *a) {
+  return (fl_source_options){ .recursive = a->recursive,
+                              .ignore = a->ignore.v,
+                              .n_ignore = a->ignore.n,
+                              .skip = a->skip,
+                              .unreadable = warn };
+}
+
 int docs_read(fl_source_list *out, const docs_args *a, fl_err *err) {
-  fl_source_options o = { .recursive = a->recursive,
-                          .ignore = a->ignore.v,
-                          .n_ignore = a->ignore.n,
-                          .skip = a->skip,
-                          .unreadable = warn };
+  const fl_source_options o = docs_options(a);
   return fl_source_read_with(out, a->docs.v, a->docs.n, &o, err);
 }

@@ -5,7 +5,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "cartridge/cartridge_io.h"
-#include "commands/fleet_dir.h"
+#include "fleet/fleet_dir.h"
 #include "commands/info.h"
 #include "fleet/train_options.h"
 
@@ -77,7 +77,7 @@ static size_t describe_index(fl_json *out, const fl_manifest *m, const char *dir
 
 int info_fleet(fl_json *out, const char *dir, bool detail, fl_err *err) {
   fl_manifest m = { 0 };
-  int rc = fleet_dir_load(&m, dir, err);
+  int rc = fl_fleet_dir_load(&m, dir, err);
   if (rc != FL_OK) return rc;
   fl_json_set_str(out, "kind", "fleet");
   fl_json_set_str(out, "path", dir);

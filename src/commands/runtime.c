@@ -1,8 +1,8 @@
-/* engine.c - see engine.h. */
+/* runtime.c - see runtime.h. */
 #include "commands/runtime.h"
 
 #include "base/fs.h"
-#include "commands/fleet_dir.h"
+#include "fleet/fleet_dir.h"
 
 static const char *const template_names[] = { "auto",  "chatml", "llama3", "gemma4",
                                               "gemma", "plain",  NULL };
@@ -38,21 +38,23 @@ const opt_spec engine_options[] = {
   { 0 }
 };
 
-/* The template as asked for, else as the fleet was trained with, else what the file says. */
-static int choose_template(fl_template *out, const engine_args *a, const fleet_origin *o,
-                           fl_err *err) {
+int engine_model_options(fl_model_options *out, const engine_args *a, const char *chat_template,
+                         fl_err *err) {
+  fl_model_options o = { .pack_experts = a->experts == 1 };
   fl_template was;
   if (a->chat_template > 0) {
     const char *name = template_names[a->chat_template];
-    return fl_template_by_name(out, name) ? FL_OK
-                                          : fl_fail(err, FL_EUSAGE, "--template %s: unknown", name);
+    if (!fl_template_by_name(&o.force_template, name))
+      return fl_fail(err, FL_EUSAGE, "--template %s: unknown", name);
+  } else if (chat_template && fl_template_by_name(&was, chat_template)) {
+    o.force_template = was;
   }
-  if (o->chat_template && fl_template_by_name(&was, o->chat_template)) *out = was;
+  *out = o;
   return FL_OK;
 }
 
 /* The model as asked for, else as the fleet was trained with. */
-static int choose_model(const char **out, const engine_args *a, const fleet_origin *o,
+static int choose_model(const char **out, const engine_args *a, const fl_fleet_origin *o,
                         const char *fleet, fl_err *err) {
   *out = a->model ? a->model : o->model;
   if (*out == NULL && fleet)
@@ -67,14 +69,14 @@ static int choose_model(const char **out, const engine_args *a, const fleet_orig
 int engine_open(engine *out, const engine_args *a, const char *fleet, fl_err *err) {
   const char *path = NULL;
   engine e = { 0 };
-  fleet_origin o = { 0 };
-  fl_model_options opt = { .pack_experts = a->experts == 1 };
-  int rc = fleet ? fleet_dir_origin(&o, fleet, err) : FL_OK;
+  fl_fleet_origin o = { 0 };
+  fl_model_options opt = { 0 };
+  int rc = fleet ? fl_fleet_dir_origin(&o, fleet, err) : FL_OK;
   if (rc == FL_OK) rc = choose_model(&path, a, &o, fleet, err);
-  if (rc == FL_OK) rc = choose_template(&opt.force_template, a, &o, err);
+  if (rc == FL_OK) rc = engine_model_options(&opt, a, o.chat_template, err);
   if (rc == FL_OK) rc = fl_team_new(&e.team, (unsigned)a->threads, err);
   if (rc == FL_OK) rc = fl_model_open(&e.model, path, &opt, e.team, err);
-  fleet_origin_release(&o);
+  fl_fleet_origin_release(&o);
   if (rc != FL_OK) {
     engine_close(&e);
     return rc;

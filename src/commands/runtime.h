@@ -1,4 +1,4 @@
-/* engine.h - what every command that computes begins with: threads and an open model. */
+/* runtime.h - what every command that computes begins with: threads and an open model. */
 #ifndef FL_COMMANDS_RUNTIME_H
 #define FL_COMMANDS_RUNTIME_H
 
@@ -20,6 +20,10 @@ typedef struct engine {
   fl_model *model;
 } engine;
 
+/* How the model is to be opened: as asked for; the template else by this name, NULL: by the file.
+ */
+int engine_model_options(fl_model_options *out, const engine_args *a, const char *chat_template,
+                         fl_err *err);
 /* `fleet`: a fleet folder that says what is not given here, or NULL. */
 int engine_open(engine *out, const engine_args *a, const char *fleet, fl_err *err);
 void engine_close(engine *e);

@@ -123,3 +123,10 @@ void sampling_apply(fl_ask_options *o, const sampling_args *a) {
   o->seed = a->seed;
   o->kv = (fl_kv_type)a->kv;
 }
+
+void sampling_apply_eval(eval_options *o, const sampling_args *a) {
+  o->sampling = a->sampling;
+  o->max_new = a->max_new;
+  o->seed = a->seed;
+  o->kv = (fl_kv_type)a->kv;
+}

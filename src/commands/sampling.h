@@ -4,6 +4,7 @@
 
 #include "answer/answer.h"
 #include "commands/options.h"
+#include "eval/eval.h"
 #include "fleet/fleet.h"
 
 typedef struct sampling_args {
@@ -20,7 +21,8 @@ typedef struct retrieval_args {
 extern const opt_spec sampling_specs[], retrieval_specs[];
 void sampling_default(sampling_args *a);
 void retrieval_default(retrieval_args *a);
-/* The generation part of an ask. */
+/* The generation part of an ask, and of an evaluation. */
 void sampling_apply(fl_ask_options *o, const sampling_args *a);
+void sampling_apply_eval(eval_options *o, const sampling_args *a);
 
 #endif

@@ -2,170 +2,103 @@
 #include "commands/serve_control.h"
 
 #include <string.h>
-#include <unistd.h>
 
+#include "answer/control_protocol.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/signals.h"
 #include "http/job_events.h"
-#include "fleet/control_socket.h"
 
 struct serve_control {
   fl_control *socket;
+  fl_control_protocol protocol;
   fl_engine *engine;
   serve_control_options o;
   bool stop;
 };
 
-static void do_ping(fl_control_client *c) {
-  fl_buf b = { 0 };
-  fl_buf_printf(&b, "{\"ok\":true,\"pid\":%ld,\"cmd\":\"serve\",\"round\":0,\"paused\":false}",
-                (long)getpid());
-  fl_control_send_buf(c, &b);
-}
-
-static void do_stop(serve_control *s, fl_control_client *c) {
-  fl_event e;
-  fl_event_begin(&e, "control");
-  fl_event_str(&e, "cmd", "stop");
-  fl_event_str(&e, "by", "socket");
-  fl_event_emit(s->o.log, &e);
+static int do_stop(void *ctx, const fl_json *request, fl_err *err) {
+  serve_control *s = ctx;
+  (void)request, (void)err;
   s->stop = true;
-  fl_control_ok(c);
+  return FL_OK;
 }
 
-static void do_retrieve(serve_control *s, fl_control_client *c, const char *query) {
-  fl_buf b = { 0 };
-  fl_err err = { 0 };
-  fl_buf_puts(&b, "{\"ok\":true,");
-  if (fl_engine_retrieve(s->engine, query, strlen(query), &b, &err) == FL_OK) {
-    fl_buf_putc(&b, '}');
-    fl_control_send_buf(c, &b);
-  } else {
-    fl_control_fail(c, err.text);
-  }
-  fl_buf_release(&b);
+static const fl_control_command commands[] = { { "stop", do_stop } };
+
+static void status(void *ctx, fl_buf *out) {
+  (void)ctx;
+  fl_jsonw_str(out, "cmd", "serve");
+  fl_jsonw_u64(out, "round", 0);
+  fl_jsonw_bool(out, "paused", false);
+}
+
+static int retrieve(void *ctx, const char *query, size_t len, fl_buf *out, fl_err *err) {
+  const serve_control *s = ctx;
+  return fl_engine_retrieve(s->engine, query, len, out, err);
 }
 
 /* --- ask --- */
 
-typedef struct answer {
-  fl_buf text;
-  fl_job_event_doc *docs;
-  size_t n_docs, rows;
-} answer;
-
-static void send_piece(fl_control_client *c, const fl_buf *text) {
-  fl_buf b = { 0 };
-  fl_buf_puts(&b, "{\"token\":");
-  fl_json_escape(&b, text->data, text->len);
-  fl_buf_putc(&b, '}');
-  fl_control_send_buf(c, &b);
-}
-
-static void send_end(fl_control_client *c, const answer *a, const fl_job_event *n) {
-  fl_buf b = { 0 };
-  const double seconds = n->seconds - n->ttft_s;
-  if (n->finish == FL_FINISH_ERROR || n->finish == FL_FINISH_CANCELLED) {
-    fl_control_fail(c, n->error != NULL ? n->error : "the answer was cancelled");
-    return;
-  }
-  fl_buf_puts(&b, "{\"ok\":true,\"text\":");
-  fl_json_escape(&b, a->text.data != NULL ? a->text.data : "", a->text.len);
-  fl_buf_puts(&b, ",\"docs\":[");
-  for (size_t i = 0; i < a->n_docs; i++)
-    fl_buf_printf(&b, "%s%lu", i ? "," : "", (unsigned long)a->docs[i].id);
-  fl_buf_printf(
-      &b, "],\"rows\":%zu,\"tok_s\":%.3f}", a->rows,
-      seconds > 0 && n->completion_tokens > 1 ? (double)(n->completion_tokens - 1) / seconds : 0.0);
-  fl_control_send_buf(c, &b);
-}
-
-/* Takes one piece of news; true after the last. */
-static bool digest(fl_control_client *c, answer *a, fl_job_event *n) {
-  if (n->started) {
-    a->docs = n->docs;
-    a->n_docs = n->n_docs;
-    a->rows = n->rows;
-    n->docs = NULL;
-    n->n_docs = 0;
-  }
-  if (n->text.len > 0) {
-    fl_buf_append(&a->text, n->text.data, n->text.len);
-    send_piece(c, &n->text);
-  }
-  if (n->ended) send_end(c, a, n);
-  return n->ended;
-}
-
-static void answer_release(answer *a) {
-  fl_job_event n = { .docs = a->docs, .n_docs = a->n_docs };
-  fl_job_event_release(&n);
-  fl_buf_release(&a->text);
+static int send_end(fl_control_client *c, const fl_job_event *all, fl_err *err) {
+  uint32_t docs[FL_REQUEST_DOCS];
+  if (all->finish == FL_FINISH_ERROR || all->finish == FL_FINISH_CANCELLED)
+    return fl_fail(err, FL_EFAIL, "%s",
+                   all->error != NULL ? all->error : "the answer was cancelled");
+  for (size_t i = 0; i < all->n_docs; i++) docs[i] = all->docs[i].id;
+  const fl_control_reply r = { .text = all->text.data != NULL ? all->text.data : "",
+                               .len = all->text.len,
+                               .docs = docs,
+                               .n_docs = all->n_docs,
+                               .rows = all->rows,
+                               .tokens = all->completion_tokens,
+                               .ttft_s = all->ttft_s,
+                               .seconds = all->seconds };
+  fl_control_answer(c, &r);
+  return FL_OK;
 }
 
 /* Other clients of the socket wait meanwhile. */
-static void follow(fl_job_events *box, fl_control_client *c, fl_job *job) {
-  answer a = { 0 };
-  bool ended = false;
-  while (!ended) {
-    fl_job_event n = { 0 };
+static int follow(fl_job_events *events, fl_control_client *c, fl_job *job, fl_err *err) {
+  fl_job_event all = { 0 };
+  bool overrun;
+  while (!all.ended) {
+    fl_job_event v = { 0 };
     if (!fl_control_alive(c) || signals_stop()) fl_job_cancel(job);
-    if (fl_job_events_wait(box, -1, -1, 0.5) != FL_WAIT_EVENTS) continue;
-    (void)fl_job_events_take(box, &n);
-    ended = digest(c, &a, &n);
-    fl_job_event_release(&n);
+    if (fl_job_events_wait(events, -1, -1, 0.5) != FL_WAIT_EVENTS) continue;
+    fl_job_events_take(events, &v, &overrun);
+    if (v.text.len > 0) fl_control_token(c, v.text.data, v.text.len);
+    fl_job_event_merge(&all, &v);
+    fl_job_event_release(&v);
   }
-  answer_release(&a);
+  const int rc = all.lost ? fl_fail(err, FL_ENOMEM, "not enough memory for the answer")
+                          : send_end(c, &all, err);
+  fl_job_event_release(&all);
+  return rc;
 }
 
-static void do_ask(serve_control *s, fl_control_client *c, const char *query, bool bare) {
-  const fl_message m = { FL_ROLE_USER, query, strlen(query) };
-  const fl_job_request r = { .msgs = &m,
-                             .n_msgs = 1,
-                             .sampling = s->o.sampling,
-                             .max_new = s->o.max_new,
-                             .rag = bare ? FL_RAG_NONE : FL_RAG_AUTO };
-  fl_job_events *box = NULL;
+static int ask(void *ctx, fl_control_client *c, const char *query, size_t len, bool bare,
+               fl_err *err) {
+  serve_control *s = ctx;
+  fl_chat_request r = { .sampling = s->o.sampling,
+                        .max_new = s->o.max_new,
+                        .rag = bare ? FL_RAG_NONE : FL_RAG_AUTO };
+  fl_job_events *events = NULL;
   fl_job *job = NULL;
-  fl_err err = { 0 };
-  if (fl_job_events_new(&box, 1 << 20, false, &err) != FL_OK) {
-    fl_control_fail(c, err.text);
-    return;
-  }
-  const fl_job_sink sink = fl_job_events_sink(box);
-  if (fl_engine_submit(s->engine, &r, &sink, &job, &err) == FL_OK) {
-    follow(box, c, job);
-    fl_job_release(job);
-  } else {
-    fl_job_events_unref(box); /* the engine's share */
-    fl_control_fail(c, err.text);
-  }
-  fl_job_events_unref(box);
+  int rc = fl_chat_request_say(&r, FL_ROLE_USER, query, len);
+  if (rc != FL_OK) return fl_fail(err, rc, "not enough memory for a request");
+  rc = fl_job_events_new(&events, 1 << 20, false, err);
+  const fl_job_sink sink = rc == FL_OK ? fl_job_events_sink(events) : (fl_job_sink){ 0 };
+  if (rc == FL_OK) rc = fl_engine_submit(s->engine, &r, &sink, &job, err);
+  if (job != NULL) rc = follow(events, c, job, err);
+  else if (events != NULL) fl_job_events_unref(events); /* the engine's share */
+  if (job != NULL) fl_job_release(job);
+  fl_job_events_unref(events);
+  fl_chat_request_release(&r); /* refused, it is ours still */
+  return rc;
 }
 
 /* --- the socket --- */
-
-static void handle(void *ctx, fl_control_client *c, const char *cmd, const fl_json *request) {
-  serve_control *s = ctx;
-  const char *query = NULL;
-  bool bare = false;
-  const bool ask = strcmp(cmd, "ask") == 0, retrieve = strcmp(cmd, "retrieve") == 0;
-  if (strcmp(cmd, "ping") == 0) {
-    do_ping(c);
-  } else if (strcmp(cmd, "stop") == 0) {
-    do_stop(s, c);
-  } else if (!ask && !retrieve) {
-    fl_control_fail(c, "a server takes ping, stop, retrieve and ask");
-  } else if (!fl_json_get_str(request, "query", &query) || query[0] == '\0') {
-    fl_control_fail(c, "the request needs a text \"query\"");
-  } else if (ask) {
-    (void)fl_json_get_bool(request, "bare", &bare);
-    do_ask(s, c, query, bare);
-  } else {
-    do_retrieve(s, c, query);
-  }
-}
 
 serve_control *serve_control_open(const char *dir, fl_engine *engine,
                                   const serve_control_options *o) {
@@ -177,7 +110,15 @@ serve_control *serve_control_open(const char *dir, fl_engine *engine,
   }
   s->engine = engine;
   s->o = *o;
-  if (fl_control_open(&s->socket, dir, handle, s, &err) == FL_OK) return s;
+  s->protocol = (fl_control_protocol){ .ctx = s,
+                                       .log = o->log,
+                                       .all = "a server takes",
+                                       .own = commands,
+                                       .n_own = sizeof commands / sizeof *commands,
+                                       .status = status,
+                                       .retrieve = retrieve,
+                                       .ask = ask };
+  if (fl_control_open(&s->socket, dir, fl_control_handle, &s->protocol, &err) == FL_OK) return s;
   fl_debug("%s", err.text);
   fl_free(s);
   return NULL;

@@ -15,7 +15,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "commands/fleet_dir.h"
+#include "fleet/fleet_dir.h"
 #include "commands/signals.h"
 #include "commands/train.h"
 #include "tui/tui.h"
@@ -94,7 +94,7 @@ static int watch(const char *dir, bool leave, fl_err *err) {
 static void leave_nothing(const char *dir, const char *log_path, const char *made) {
   fl_lock *lock = NULL;
   char *path = fl_fs_join(dir, FL_LOCK_FILE);
-  if (path && !fleet_dir_exists(dir) && fl_lock_take(&lock, path, NULL) == FL_OK) {
+  if (path && !fl_fleet_dir_exists(dir) && fl_lock_take(&lock, path, NULL) == FL_OK) {
     (void)fl_fs_remove(log_path);
     fl_fleet_leave_nothing(dir, lock, made);
   }

@@ -3,7 +3,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "commands/eval.h"
+#include "eval/eval.h"
+#include "commands/sampling.h"
 #include "commands/signals.h"
 
 enum { BATCH = 16, MAX_NEW = 64, RESAMPLES = 2000 };
@@ -11,26 +12,25 @@ enum { BATCH = 16, MAX_NEW = 64, RESAMPLES = 2000 };
 struct train_eval {
   eval_questions q;
   eval_arms arms;
-  sampling_args sampling;
   retrieval_args retrieval;
   eval_options o;
-  eval_bench *bench; /* kept: questions are searched once, the index stays as it is */
+  eval_state *bench; /* kept: questions are searched once, the index stays as it is */
 };
 
 int train_eval_new(train_eval **out, const char *questions, const char *arms, fl_fleet *f,
                    fl_team *team, fl_err *err) {
+  sampling_args sampling;
   train_eval *e = fl_calloc(1, sizeof *e);
   if (!e) return fl_fail(err, FL_ENOMEM, "not enough memory for --eval");
-  sampling_default(&e->sampling);
+  sampling_default(&sampling);
   retrieval_default(&e->retrieval);
-  e->sampling.max_new = MAX_NEW;
-  e->o = (eval_options){
-    .sampling = &e->sampling, .rag = &e->retrieval.rag, .batch = BATCH, .stop = signals_stop
-  };
+  sampling.max_new = MAX_NEW;
+  e->o = (eval_options){ .rag = &e->retrieval.rag, .batch = BATCH, .stop = signals_stop };
+  sampling_apply_eval(&e->o, &sampling);
   int rc = eval_arms_parse(&e->arms, "--eval-arms", arms, err);
   if (rc == FL_OK) rc = eval_questions_read(&e->q, questions, err);
   if (rc == FL_OK) rc = eval_questions_resolve(&e->q, f, questions, err);
-  if (rc == FL_OK) rc = eval_bench_new(&e->bench, f, team, &e->q, &e->o, err);
+  if (rc == FL_OK) rc = eval_state_new(&e->bench, f, team, &e->q, &e->o, err);
   if (rc != FL_OK) {
     train_eval_free(e);
     return rc;
@@ -41,7 +41,7 @@ int train_eval_new(train_eval **out, const char *questions, const char *arms, fl
 
 void train_eval_free(train_eval *e) {
   if (!e) return;
-  eval_bench_free(e->bench);
+  eval_state_free(e->bench);
   eval_questions_release(&e->q);
   fl_free(e);
 }

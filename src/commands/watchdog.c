@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/wait.h"
+#include "base/cond.h"
 
 struct stop_guard {
   pthread_t thread;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/json_writer.h"
 #include "base/mem.h"
 
 struct fl_control_client {
@@ -178,9 +179,10 @@ void fl_control_ok(fl_control_client *client) { fl_control_send(client, "{\"ok\"
 
 void fl_control_fail(fl_control_client *client, const char *sentence) {
   fl_buf b = { 0 };
-  fl_buf_puts(&b, "{\"ok\":false,\"error\":");
-  fl_json_escape(&b, sentence, strlen(sentence));
-  fl_buf_putc(&b, '}');
+  fl_jsonw_open(&b, NULL, '{');
+  fl_jsonw_bool(&b, "ok", false);
+  fl_jsonw_str(&b, "error", sentence);
+  fl_jsonw_close(&b, '}');
   if (!b.oom) fl_control_send(client, b.data, b.len);
   fl_buf_release(&b);
 }

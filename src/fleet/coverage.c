@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/mem.h"
 
 void fl_coverage_release(fl_coverage *c) {
@@ -47,12 +48,15 @@ uint64_t fl_coverage_tokens(const fl_coverage *c) {
   return n;
 }
 
-void fl_coverage_print(fl_buf *out, const fl_coverage *c) {
-  fl_buf_putc(out, '[');
-  for (size_t i = 0; i < c->n; i++)
-    fl_buf_printf(out, "%s[%llu,%llu]", i ? "," : "", (unsigned long long)c->span[i].first,
-                  (unsigned long long)c->span[i].end);
-  fl_buf_putc(out, ']');
+void fl_coverage_print(fl_buf *out, const char *key, const fl_coverage *c) {
+  fl_jsonw_open(out, key, '[');
+  for (size_t i = 0; i < c->n; i++) {
+    fl_jsonw_open(out, NULL, '[');
+    fl_jsonw_u64(out, NULL, c->span[i].first);
+    fl_jsonw_u64(out, NULL, c->span[i].end);
+    fl_jsonw_close(out, ']');
+  }
+  fl_jsonw_close(out, ']');
 }
 
 static bool whole_number(const fl_json *v, uint64_t max, uint64_t *out) {

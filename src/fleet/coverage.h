@@ -21,8 +21,8 @@ void fl_coverage_release(fl_coverage *c);
 /* FL_ENOMEM with the list unchanged; an empty span changes nothing. */
 int fl_coverage_add(fl_coverage *c, uint64_t first, uint64_t end);
 uint64_t fl_coverage_tokens(const fl_coverage *c);
-/* Appends [[first,end],...] as JSON text. */
-void fl_coverage_print(fl_buf *out, const fl_coverage *c);
+/* Appends [[first,end],...] as JSON text, under the key where it is not NULL. */
+void fl_coverage_print(fl_buf *out, const char *key, const fl_coverage *c);
 /* From such an array: pairs ascending, disjoint, at most `tokens`; FL_EINPUT otherwise. */
 int fl_coverage_parse(fl_coverage *out, const fl_json *arr, uint64_t tokens);
 

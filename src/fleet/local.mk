@@ -5,6 +5,7 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/control_socket.c src/fleet/control_socket.h \
 	src/fleet/coverage.c src/fleet/coverage.h \
 	src/fleet/fleet.c src/fleet/fleet.h \
+	src/fleet/fleet_dir.c src/fleet/fleet_dir.h \
 	src/fleet/hooks.h \
 	src/fleet/manifest.c src/fleet/manifest.h \
 	src/fleet/manifest_read.c \

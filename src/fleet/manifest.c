@@ -142,7 +142,7 @@ static fl_json *object_of(const fl_json *obj, const char *key) {
 static fl_json *coverage_json(const fl_coverage *c) {
   fl_buf b = { 0 };
   fl_json *v = NULL;
-  fl_coverage_print(&b, c);
+  fl_coverage_print(&b, NULL, c);
   if (!b.oom) (void)fl_json_parse(&v, b.data, b.len, NULL);
   fl_buf_release(&b);
   return v;

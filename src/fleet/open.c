@@ -6,10 +6,11 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "fleet/train_options.h"
+#include "fleet/fleet_dir.h"
 #include "fleet/reconcile.h"
 #include "fleet/state.h"
 #include "fleet/text_cache.h"
+#include "fleet/train_options.h"
 
 static int oom(const char *dir, fl_err *err) {
   return fl_fail(err, FL_ENOMEM, "%s: not enough memory to open the fleet", dir);
@@ -56,10 +57,7 @@ static int open_log(fl_fleet *f, const fl_open_options *how, fl_err *err) {
 
 static int open_reader(fl_fleet *f, const fl_open_options *how, fl_err *err) {
   f->read_only = true;
-  int rc = fl_manifest_load(&f->m, f->dir, err);
-  if (rc == FL_ENOENT && err != NULL)
-    return fl_fail(err, rc, "%s: no fleet here (%s is missing); flotilla train makes one", f->dir,
-                   FL_MANIFEST_FILE);
+  int rc = fl_fleet_dir_load(&f->m, f->dir, err);
   if (rc == FL_OK) rc = check_model(f, err);
   f->opts = f->m.opts;
   if (rc == FL_OK && how->log_events) (void)open_log(f, how, NULL);
@@ -109,13 +107,6 @@ static int take_lock(fl_fleet *f, fl_err *err) {
   return rc;
 }
 
-static bool has_manifest(const char *dir) {
-  char *path = fl_fs_join(dir, FL_MANIFEST_FILE);
-  bool there = path != NULL && fl_fs_exists(path);
-  fl_free(path);
-  return there;
-}
-
 static bool has_own_files(const char *dir) {
   static const char *const name[] = { FL_EVENTS_FILE, FL_EVENTS_OLDER_FILE, FL_LOCK_FILE,
                                       FL_TRAIN_LOG_FILE };
@@ -130,7 +121,7 @@ static bool has_own_files(const char *dir) {
 
 static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_options *how,
                        fl_err *err) {
-  bool there = has_manifest(f->dir);
+  bool there = fl_fleet_dir_exists(f->dir);
   if (there && !how->resume)
     return fl_fail(err, FL_EUSAGE,
                    "%s: holds a fleet already; continue it with --resume or name "
@@ -147,7 +138,7 @@ static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_opt
   }
   if (rc != FL_OK) return rc;
   /* Another trainer may have made or changed it before the lock was ours. */
-  if (has_manifest(f->dir) != there)
+  if (fl_fleet_dir_exists(f->dir) != there)
     return fl_fail(err, FL_EBUSY,
                    "%s: another process has just made or removed a fleet here; try "
                    "again",

@@ -48,7 +48,7 @@ static void put_run(fl_event *e, const fl_fleet *f, const char *cmd, uint64_t ro
   fl_event_int(e, "budget", (int64_t)f->opts.budget);
   if (flags != NULL && fl_train_options_write(&f->opts, flags, true)) {
     fl_json_print(&b, flags, false);
-    if (!b.oom) fl_event_raw(e, "flags", b.data);
+    if (!b.oom) fl_jsonw_raw(&e->text, "flags", b.data, b.len);
   }
   fl_json_free(flags);
   fl_buf_release(&b);

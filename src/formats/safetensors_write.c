@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/fs.h"
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "formats/safetensors.h"
@@ -28,40 +28,39 @@ static bool data_bytes(const fl_st_out *t, size_t *out) {
 
 static void put_meta(fl_buf *b, const fl_st_meta *meta, size_t n_meta) {
   if (n_meta == 0) return;
-  fl_buf_puts(b, "\"__metadata__\":{");
-  for (size_t i = 0; i < n_meta; i++) {
-    if (i > 0) fl_buf_putc(b, ',');
-    fl_json_escape(b, meta[i].key, strlen(meta[i].key));
-    fl_buf_putc(b, ':');
-    fl_json_escape(b, meta[i].value, strlen(meta[i].value));
-  }
-  fl_buf_putc(b, '}');
+  fl_jsonw_open(b, "__metadata__", '{');
+  for (size_t i = 0; i < n_meta; i++) fl_jsonw_str(b, meta[i].key, meta[i].value);
+  fl_jsonw_close(b, '}');
 }
 
 static void put_tensor(fl_buf *b, const fl_st_out *t, size_t begin, size_t end) {
-  fl_json_escape(b, t->name, strlen(t->name));
-  fl_buf_printf(b, ":{\"dtype\":\"%s\",\"shape\":[", t->type == FL_ST_F32 ? "F32" : "I64");
-  for (uint32_t d = 0; d < t->n_dims; d++)
-    fl_buf_printf(b, "%s%llu", d > 0 ? "," : "", (unsigned long long)t->dim[d]);
-  fl_buf_printf(b, "],\"data_offsets\":[%zu,%zu]}", begin, end);
+  fl_jsonw_open(b, t->name, '{');
+  fl_jsonw_str(b, "dtype", t->type == FL_ST_F32 ? "F32" : "I64");
+  fl_jsonw_open(b, "shape", '[');
+  for (uint32_t d = 0; d < t->n_dims; d++) fl_jsonw_u64(b, NULL, t->dim[d]);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_open(b, "data_offsets", '[');
+  fl_jsonw_u64(b, NULL, begin);
+  fl_jsonw_u64(b, NULL, end);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_close(b, '}');
 }
 
 /* The header's text without the padding; FL_EFAIL for what the format cannot hold. */
 static int put_header(fl_buf *b, const fl_st_out *const *sorted, size_t n, const fl_st_meta *meta,
                       size_t n_meta, const char *path, fl_err *err) {
   size_t at = 0;
-  fl_buf_putc(b, '{');
+  fl_jsonw_open(b, NULL, '{');
   put_meta(b, meta, n_meta);
   for (size_t i = 0; i < n; i++) {
     size_t n_bytes, end;
     if (!data_bytes(sorted[i], &n_bytes) || !fl_add_size(at, n_bytes, &end))
       return fl_fail(err, FL_EFAIL, "%s: tensor '%.80s' has a type or size that is not written",
                      path, sorted[i]->name);
-    if (i > 0 || n_meta > 0) fl_buf_putc(b, ',');
     put_tensor(b, sorted[i], at, end);
     at = end;
   }
-  fl_buf_putc(b, '}');
+  fl_jsonw_close(b, '}');
   return b->oom ? fl_fail(err, FL_ENOMEM, "%s: no memory to write it", path) : FL_OK;
 }
 

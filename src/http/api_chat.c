@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 #include "http/sse.h"
 #include "http/response.h"
 
@@ -11,7 +11,7 @@
 static const char *const text_types[] = { "text", "refusal", NULL };
 
 /* {"type":"function","function":{...}} */
-static int read_tools(fl_call *c, fl_api_error *f) {
+static int read_tools(fl_api_request *c, fl_api_error *f) {
   const fl_json *tools = NULL;
   int rc = fl_json_field_arr(c->body, "tools", &tools, f);
   for (const fl_json *v = tools ? fl_json_first(tools) : NULL; rc == FL_OK && v != NULL;
@@ -25,12 +25,12 @@ static int read_tools(fl_call *c, fl_api_error *f) {
                               "function with a member function");
     (void)fl_json_get_str(fn, "name", &name);
     (void)fl_json_get_str(fn, "description", &description);
-    rc = fl_call_tool(c, name, description, fl_field(fn, "parameters"), f);
+    rc = fl_request_tool(c, name, description, fl_field(fn, "parameters"), f);
   }
   return rc;
 }
 
-static int read_tool_choice(fl_call *c, fl_api_error *f) {
+static int read_tool_choice(fl_api_request *c, fl_api_error *f) {
   const fl_json *v = fl_field(c->body, "tool_choice");
   const char *s = v != NULL ? fl_json_as_str(v) : "auto";
   c->tools_off = s != NULL && strcmp(s, "none") == 0;
@@ -58,12 +58,12 @@ static int put_calls(fl_buf *text, const fl_json *list, fl_api_error *f) {
                               "no JSON",
                               name);
     fl_json_free(parsed);
-    fl_call_put_tool_call(text, name, args, strlen(args));
+    fl_request_put_tool_call(text, name, args, strlen(args));
   }
   return FL_OK;
 }
 
-static int read_message(fl_call *c, const fl_json *m, size_t i, fl_api_error *f) {
+static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_error *f) {
   char where[64];
   const char *role = NULL;
   fl_buf text = { 0 };
@@ -74,21 +74,22 @@ static int read_message(fl_call *c, const fl_json *m, size_t i, fl_api_error *f)
   const bool assistant = strcmp(role, "assistant") == 0, tool = strcmp(role, "tool") == 0;
   int rc = FL_OK;
   if (content != NULL || !assistant || calls == NULL)
-    rc = fl_call_content(&text, content, text_types, where, f);
+    rc = fl_request_content(&text, content, text_types, where, f);
   if (rc == FL_OK && assistant && calls != NULL) rc = put_calls(&text, calls, f);
   if (rc != FL_OK) {
   } else if (tool) {
     fl_buf block = { 0 };
-    fl_call_put_tool_response(&block, text.data, text.len);
-    rc = fl_call_message(c, FL_ROLE_USER, block.data, block.len,
-                         i > 0 && c->n_msgs > 0 && c->msgs[c->n_msgs - 1].role == FL_ROLE_USER, f);
+    fl_request_put_tool_response(&block, text.data, text.len);
+    rc = fl_request_message(
+        c, FL_ROLE_USER, block.data, block.len,
+        i > 0 && c->chat.n_msgs > 0 && c->chat.msgs[c->chat.n_msgs - 1].role == FL_ROLE_USER, f);
     fl_buf_release(&block);
   } else if (assistant) {
-    rc = fl_call_message(c, FL_ROLE_ASSISTANT, text.data, text.len, false, f);
+    rc = fl_request_message(c, FL_ROLE_ASSISTANT, text.data, text.len, false, f);
   } else if (strcmp(role, "user") == 0) {
-    rc = fl_call_message(c, FL_ROLE_USER, text.data, text.len, false, f);
+    rc = fl_request_message(c, FL_ROLE_USER, text.data, text.len, false, f);
   } else if (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0) {
-    rc = fl_call_message(c, FL_ROLE_SYSTEM, text.data, text.len, false, f);
+    rc = fl_request_message(c, FL_ROLE_SYSTEM, text.data, text.len, false, f);
   } else {
     rc = fl_api_error_set(f, 400, "invalid_value", "messages",
                           "messages[%zu].role is %.32s; it has to be "
@@ -99,12 +100,12 @@ static int read_message(fl_call *c, const fl_json *m, size_t i, fl_api_error *f)
   return rc;
 }
 
-static int read_limits(fl_call *c, fl_api_error *f) {
+static int read_limits(fl_api_request *c, fl_api_error *f) {
   static const char *const names[] = { "max_tokens", "max_completion_tokens" };
   size_t n = 1;
   int rc = FL_OK;
   for (size_t i = 0; rc == FL_OK && i < 2; i++)
-    rc = fl_json_field_size(c->body, names[i], 1, 1u << 30, &c->max_new, f);
+    rc = fl_json_field_size(c->body, names[i], 1, 1u << 30, &c->chat.max_new, f);
   if (rc == FL_OK) rc = fl_json_field_size(c->body, "n", 1, 128, &n, f);
   if (rc == FL_OK && n != 1)
     rc = fl_api_error_set(f, 400, "unsupported_parameter", "n",
@@ -113,16 +114,17 @@ static int read_limits(fl_call *c, fl_api_error *f) {
   return rc;
 }
 
-static int read_logprobs(fl_call *c, fl_api_error *f) {
-  int rc = fl_json_field_bool(c->body, "logprobs", &c->logprobs, f);
-  if (rc == FL_OK) rc = fl_json_field_size(c->body, "top_logprobs", 0, 20, &c->top_logprobs, f);
-  if (rc == FL_OK && c->top_logprobs > 0 && !c->logprobs)
+static int read_logprobs(fl_api_request *c, fl_api_error *f) {
+  int rc = fl_json_field_bool(c->body, "logprobs", &c->chat.logprobs, f);
+  if (rc == FL_OK)
+    rc = fl_json_field_size(c->body, "top_logprobs", 0, 20, &c->chat.top_logprobs, f);
+  if (rc == FL_OK && c->chat.top_logprobs > 0 && !c->chat.logprobs)
     rc = fl_api_error_set(f, 400, "invalid_value", "top_logprobs",
                           "top_logprobs needs logprobs: true");
   return rc;
 }
 
-static int read_format(fl_call *c, fl_api_error *f) {
+static int read_format(fl_api_request *c, fl_api_error *f) {
   const fl_json *x = NULL, *kw = NULL;
   const char *s = NULL;
   int rc = fl_json_field_obj(c->body, "response_format", &x, f);
@@ -134,13 +136,14 @@ static int read_format(fl_call *c, fl_api_error *f) {
                           s);
   s = NULL;
   if (rc == FL_OK) rc = fl_json_field_str(c->body, "reasoning_effort", &s, f);
-  if (s != NULL) c->thinking = strcmp(s, "none") != 0 && strcmp(s, "minimal") != 0;
+  if (s != NULL) c->chat.thinking = strcmp(s, "none") != 0 && strcmp(s, "minimal") != 0;
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "chat_template_kwargs", &kw, f);
-  if (rc == FL_OK && kw != NULL) rc = fl_json_field_bool(kw, "enable_thinking", &c->thinking, f);
+  if (rc == FL_OK && kw != NULL)
+    rc = fl_json_field_bool(kw, "enable_thinking", &c->chat.thinking, f);
   return rc;
 }
 
-static int read_stream(fl_call *c, fl_api_error *f) {
+static int read_stream(fl_api_request *c, fl_api_error *f) {
   const fl_json *o = NULL;
   int rc = fl_json_field_bool(c->body, "stream", &c->stream, f);
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "stream_options", &o, f);
@@ -151,7 +154,7 @@ static int read_stream(fl_call *c, fl_api_error *f) {
   return fl_json_field_bool(o, "include_usage", &c->include_usage, f);
 }
 
-static int parse(fl_call *c, fl_api_error *f) {
+static int parse(fl_api_request *c, fl_api_error *f) {
   static const char *const refused[] = {
     "functions", "function_call", "audio",   "prediction",  "web_search_options",
     "regex",     "lark",          "grammar", "guided_json", "guided_regex",
@@ -168,9 +171,9 @@ static int parse(fl_call *c, fl_api_error *f) {
   for (const fl_json *m = rc == FL_OK ? fl_json_first(messages) : NULL; rc == FL_OK && m != NULL;
        m = fl_json_next(m))
     rc = read_message(c, m, i++, f);
-  if (rc == FL_OK) rc = fl_call_sampling(c, 2, f);
-  if (rc == FL_OK) rc = fl_call_bias(c, f);
-  if (rc == FL_OK) rc = fl_call_stops(c, "stop", f);
+  if (rc == FL_OK) rc = fl_request_sampling(c, 2, f);
+  if (rc == FL_OK) rc = fl_request_bias(c, f);
+  if (rc == FL_OK) rc = fl_request_stops(c, "stop", f);
   if (rc == FL_OK) rc = read_limits(c, f);
   if (rc == FL_OK) rc = read_logprobs(c, f);
   if (rc == FL_OK) rc = read_format(c, f);
@@ -191,11 +194,11 @@ static void put_head(fl_response *t, const char *object) {
 static void put_usage(fl_response *t) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "usage", '{');
-  fl_jsonw_u64(b, "prompt_tokens", t->start.prompt_tokens);
-  fl_jsonw_u64(b, "completion_tokens", t->last.completion_tokens);
-  fl_jsonw_u64(b, "total_tokens", t->start.prompt_tokens + t->last.completion_tokens);
+  fl_jsonw_u64(b, "prompt_tokens", t->told.prompt_tokens);
+  fl_jsonw_u64(b, "completion_tokens", t->told.completion_tokens);
+  fl_jsonw_u64(b, "total_tokens", t->told.prompt_tokens + t->told.completion_tokens);
   fl_jsonw_open(b, "prompt_tokens_details", '{');
-  fl_jsonw_u64(b, "cached_tokens", t->start.cached_tokens);
+  fl_jsonw_u64(b, "cached_tokens", t->told.cached_tokens);
   fl_jsonw_close(b, '}');
   fl_jsonw_close(b, '}');
 }
@@ -227,7 +230,7 @@ static void open_chunk(fl_response *t) {
 static void close_chunk(fl_response *t, const char *finish, bool extension, bool ended) {
   fl_buf *b = &t->out;
   fl_jsonw_close(b, '}');
-  if (t->call.logprobs && t->tokens.n_tokens > 0) {
+  if (t->chat->logprobs && t->told.n_tokens > 0) {
     fl_jsonw_open(b, "logprobs", '{');
     fl_response_logprobs(t);
     fl_jsonw_close(b, '}');
@@ -267,7 +270,7 @@ static void end(fl_response *t) {
   fl_buf *b = &t->out;
   open_chunk(t);
   close_chunk(t, fl_response_finish(t), true, true);
-  if (t->call.include_usage) {
+  if (t->request.include_usage) {
     fl_sse_begin(b, NULL);
     put_head(t, "chat.completion.chunk");
     fl_jsonw_open(b, "choices", '[');
@@ -306,7 +309,7 @@ static void whole(fl_response *t) {
   for (size_t i = 0; i < t->n_uses; i++) put_call(t, &t->use[i], false);
   if (t->n_uses > 0) fl_jsonw_close(b, ']');
   fl_jsonw_close(b, '}');
-  if (t->call.logprobs) {
+  if (t->chat->logprobs) {
     fl_jsonw_open(b, "logprobs", '{');
     fl_response_logprobs(t);
     fl_jsonw_close(b, '}');

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "http/json_fields.h"
 #include "http/job_events.h"
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 #include "http/route.h"
 
 enum { MAX_TEXTS = 256 };

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 
 int fl_api_error_set(fl_api_error *f, int status, const char *code, const char *param,
                      const char *fmt, ...) {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 #include "http/sse.h"
 #include "http/response.h"
 
@@ -12,7 +12,7 @@ enum { NONE, THINKING, TEXT }; /* fl_response.open_item */
 
 static const char *const text_types[] = { "text", NULL };
 
-static int read_tools(fl_call *c, fl_api_error *f) {
+static int read_tools(fl_api_request *c, fl_api_error *f) {
   const fl_json *tools = NULL, *choice = NULL;
   const char *type = "auto";
   int rc = fl_json_field_arr(c->body, "tools", &tools, f);
@@ -25,7 +25,7 @@ static int read_tools(fl_call *c, fl_api_error *f) {
     if (strcmp(kind, "custom") != 0)
       return fl_api_error_set(f, 400, NULL, "tools",
                               "tools: type %.64s is not supported; custom is", kind);
-    rc = fl_call_tool(c, name, description, fl_field(v, "input_schema"), f);
+    rc = fl_request_tool(c, name, description, fl_field(v, "input_schema"), f);
   }
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "tool_choice", &choice, f);
   if (rc == FL_OK && choice != NULL) rc = fl_json_field_str(choice, "type", &type, f);
@@ -45,10 +45,11 @@ typedef struct blocks {
 static int read_tool_result(blocks *s, const fl_json *b, fl_api_error *f) {
   fl_buf text = { 0 };
   const fl_json *content = fl_field(b, "content");
-  int rc = content != NULL ? fl_call_content(&text, content, text_types, "tool_result.content", f)
-                           : FL_OK;
+  int rc = content != NULL
+               ? fl_request_content(&text, content, text_types, "tool_result.content", f)
+               : FL_OK;
   if (s->results.len > 0) fl_buf_putc(&s->results, '\n');
-  if (rc == FL_OK) fl_call_put_tool_response(&s->results, text.data ? text.data : "", text.len);
+  if (rc == FL_OK) fl_request_put_tool_response(&s->results, text.data ? text.data : "", text.len);
   fl_buf_release(&text);
   return rc;
 }
@@ -61,7 +62,7 @@ static int read_tool_use(blocks *s, const fl_json *b, fl_api_error *f) {
     return fl_api_error_set(f, 400, NULL, "messages", "a tool_use block has no name");
   if (input != NULL) fl_json_print(&args, input, false);
   else fl_buf_puts(&args, "{}");
-  fl_call_put_tool_call(&s->text, name, args.data != NULL ? args.data : "", args.len);
+  fl_request_put_tool_call(&s->text, name, args.data != NULL ? args.data : "", args.len);
   fl_buf_release(&args);
   return FL_OK;
 }
@@ -86,7 +87,7 @@ static int read_block(blocks *s, const fl_json *b, bool assistant, fl_api_error 
                           type);
 }
 
-static int read_message(fl_call *c, const fl_json *m, size_t i, fl_api_error *f) {
+static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_error *f) {
   const char *role = NULL;
   blocks s = { 0 };
   if (!fl_json_is_obj(m) || !fl_json_get_str(m, "role", &role))
@@ -108,43 +109,43 @@ static int read_message(fl_call *c, const fl_json *m, size_t i, fl_api_error *f)
       rc = read_block(&s, b, assistant, f);
   }
   if (rc == FL_OK && s.results.len > 0) {
-    rc = fl_call_message(c, FL_ROLE_USER, s.results.data, s.results.len, true, f);
+    rc = fl_request_message(c, FL_ROLE_USER, s.results.data, s.results.len, true, f);
     if (rc == FL_OK && s.text.len > 0)
-      rc = fl_call_message(c, FL_ROLE_USER, s.text.data, s.text.len, true, f);
+      rc = fl_request_message(c, FL_ROLE_USER, s.text.data, s.text.len, true, f);
   } else if (rc == FL_OK) {
-    rc = fl_call_message(c, assistant ? FL_ROLE_ASSISTANT : FL_ROLE_USER,
-                         s.text.data != NULL ? s.text.data : "", s.text.len, true, f);
+    rc = fl_request_message(c, assistant ? FL_ROLE_ASSISTANT : FL_ROLE_USER,
+                            s.text.data != NULL ? s.text.data : "", s.text.len, true, f);
   }
   fl_buf_release(&s.text);
   fl_buf_release(&s.results);
   return rc;
 }
 
-static int read_system(fl_call *c, fl_api_error *f) {
+static int read_system(fl_api_request *c, fl_api_error *f) {
   const fl_json *v = fl_field(c->body, "system");
   fl_buf text = { 0 };
   if (v == NULL) return FL_OK;
-  int rc = fl_call_content(&text, v, text_types, "system", f);
+  int rc = fl_request_content(&text, v, text_types, "system", f);
   if (rc == FL_OK && text.len > 0)
-    rc = fl_call_message(c, FL_ROLE_SYSTEM, text.data, text.len, false, f);
+    rc = fl_request_message(c, FL_ROLE_SYSTEM, text.data, text.len, false, f);
   fl_buf_release(&text);
   return rc;
 }
 
-static int read_rest(fl_call *c, fl_api_error *f) {
+static int read_rest(fl_api_request *c, fl_api_error *f) {
   const fl_json *thinking = NULL;
   const char *type = NULL;
-  int rc = fl_json_field_size(c->body, "max_tokens", 1, 1u << 30, &c->max_new, f);
-  if (rc == FL_OK) rc = fl_call_sampling(c, 1, f);
-  if (rc == FL_OK) rc = fl_call_stops(c, "stop_sequences", f);
+  int rc = fl_json_field_size(c->body, "max_tokens", 1, 1u << 30, &c->chat.max_new, f);
+  if (rc == FL_OK) rc = fl_request_sampling(c, 1, f);
+  if (rc == FL_OK) rc = fl_request_stops(c, "stop_sequences", f);
   if (rc == FL_OK) rc = fl_json_field_bool(c->body, "stream", &c->stream, f);
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "thinking", &thinking, f);
   if (rc == FL_OK && thinking != NULL) rc = fl_json_field_str(thinking, "type", &type, f);
-  if (type != NULL) c->thinking = strcmp(type, "disabled") != 0;
+  if (type != NULL) c->chat.thinking = strcmp(type, "disabled") != 0;
   return rc;
 }
 
-static int parse(fl_call *c, fl_api_error *f) {
+static int parse(fl_api_request *c, fl_api_error *f) {
   static const char *const refused[] = { "output_config", "output_format", "container",
                                          "mcp_servers", "context_management" };
   const fl_json *messages = NULL;
@@ -168,19 +169,19 @@ static int parse(fl_call *c, fl_api_error *f) {
 /* --- the reply --- */
 
 static const char *stop_reason(const fl_response *t) {
-  if (t->last.finish == FL_FINISH_LENGTH) return "max_tokens";
+  if (t->told.finish == FL_FINISH_LENGTH) return "max_tokens";
   if (t->n_uses > 0) return "tool_use";
-  return t->last.stop_string != NULL ? "stop_sequence" : "end_turn";
+  return t->told.stop_string != NULL ? "stop_sequence" : "end_turn";
 }
 
 /* input_tokens are those that were computed, as the original counts them. */
 static void put_usage(fl_response *t) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "usage", '{');
-  fl_jsonw_u64(b, "input_tokens", t->start.prompt_tokens - t->start.cached_tokens);
+  fl_jsonw_u64(b, "input_tokens", t->told.prompt_tokens - t->told.cached_tokens);
   fl_jsonw_u64(b, "cache_creation_input_tokens", 0);
-  fl_jsonw_u64(b, "cache_read_input_tokens", t->start.cached_tokens);
-  fl_jsonw_u64(b, "output_tokens", t->last.completion_tokens);
+  fl_jsonw_u64(b, "cache_read_input_tokens", t->told.cached_tokens);
+  fl_jsonw_u64(b, "output_tokens", t->told.completion_tokens);
   fl_jsonw_close(b, '}');
 }
 
@@ -291,7 +292,7 @@ static void end(fl_response *t) {
   open_event(t, "message_delta");
   fl_jsonw_open(b, "delta", '{');
   fl_jsonw_str(b, "stop_reason", stop_reason(t));
-  fl_jsonw_str(b, "stop_sequence", t->last.stop_string);
+  fl_jsonw_str(b, "stop_sequence", t->told.stop_string);
   fl_jsonw_close(b, '}');
   put_usage(t);
   fl_response_extension(t, true);
@@ -336,7 +337,7 @@ static void whole(fl_response *t) {
   }
   fl_jsonw_close(b, ']');
   fl_jsonw_str(b, "stop_reason", stop_reason(t));
-  fl_jsonw_str(b, "stop_sequence", t->last.stop_string);
+  fl_jsonw_str(b, "stop_sequence", t->told.stop_string);
   put_usage(t);
   fl_response_extension(t, true);
   fl_jsonw_close(b, '}');

@@ -1,7 +1,7 @@
 /* api_models.c - the list of models (there is one), and /health. */
 #include <string.h>
 
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 #include "http/route.h"
 
 static void put_model(const fl_http *e, fl_buf *b) {

@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 
 /* --- the request --- */
 
 static const char *const text_types[] = { "input_text", "output_text", "text", NULL };
 
-static int read_item(fl_call *c, const fl_json *v, fl_api_error *f) {
+static int read_item(fl_api_request *c, const fl_json *v, fl_api_error *f) {
   const char *type = "message", *role = "user", *name = NULL, *args = NULL;
   fl_buf text = { 0 };
   int rc;
@@ -29,22 +29,22 @@ static int read_item(fl_call *c, const fl_json *v, fl_api_error *f) {
                               "JSON",
                               name);
     fl_json_free(parsed);
-    fl_call_put_tool_call(&text, name, args, strlen(args));
-    rc = fl_call_message(c, FL_ROLE_ASSISTANT, text.data, text.len, true, f);
+    fl_request_put_tool_call(&text, name, args, strlen(args));
+    rc = fl_request_message(c, FL_ROLE_ASSISTANT, text.data, text.len, true, f);
   } else if (strcmp(type, "function_call_output") == 0) {
     fl_buf block = { 0 };
-    rc = fl_call_content(&text, fl_field(v, "output"), text_types, "input.output", f);
-    fl_call_put_tool_response(&block, text.data != NULL ? text.data : "", text.len);
-    if (rc == FL_OK) rc = fl_call_message(c, FL_ROLE_USER, block.data, block.len, true, f);
+    rc = fl_request_content(&text, fl_field(v, "output"), text_types, "input.output", f);
+    fl_request_put_tool_response(&block, text.data != NULL ? text.data : "", text.len);
+    if (rc == FL_OK) rc = fl_request_message(c, FL_ROLE_USER, block.data, block.len, true, f);
     fl_buf_release(&block);
   } else if (strcmp(type, "message") == 0) {
     (void)fl_json_get_str(v, "role", &role);
-    rc = fl_call_content(&text, fl_field(v, "content"), text_types, "input.content", f);
+    rc = fl_request_content(&text, fl_field(v, "content"), text_types, "input.content", f);
     const fl_role r = strcmp(role, "assistant") == 0 ? FL_ROLE_ASSISTANT
                       : strcmp(role, "user") == 0    ? FL_ROLE_USER
                                                      : FL_ROLE_SYSTEM;
     if (rc == FL_OK)
-      rc = fl_call_message(c, r, text.data != NULL ? text.data : "", text.len, false, f);
+      rc = fl_request_message(c, r, text.data != NULL ? text.data : "", text.len, false, f);
   } else {
     rc = fl_api_error_set(f, 400, "unsupported_parameter", "input",
                           "input items of type %.64s are not "
@@ -55,16 +55,16 @@ static int read_item(fl_call *c, const fl_json *v, fl_api_error *f) {
   return rc;
 }
 
-static int read_input(fl_call *c, fl_api_error *f) {
+static int read_input(fl_api_request *c, fl_api_error *f) {
   const fl_json *v = fl_field(c->body, "input");
   const char *instructions = NULL, *s = v != NULL ? fl_json_as_str(v) : NULL;
   int rc = fl_json_field_str(c->body, "instructions", &instructions, f);
   if (rc == FL_OK && instructions != NULL && instructions[0] != '\0')
-    rc = fl_call_message(c, FL_ROLE_SYSTEM, instructions, strlen(instructions), false, f);
+    rc = fl_request_message(c, FL_ROLE_SYSTEM, instructions, strlen(instructions), false, f);
   if (rc == FL_OK && v == NULL)
     rc = fl_api_error_set(f, 400, "missing_required_parameter", "input", "input is missing");
   if (rc != FL_OK) return rc;
-  if (s != NULL) return fl_call_message(c, FL_ROLE_USER, s, strlen(s), false, f);
+  if (s != NULL) return fl_request_message(c, FL_ROLE_USER, s, strlen(s), false, f);
   if (!fl_json_is_arr(v))
     return fl_api_error_set(f, 400, "invalid_type", "input",
                             "input has to be a string or an array");
@@ -72,7 +72,7 @@ static int read_input(fl_call *c, fl_api_error *f) {
   return rc;
 }
 
-static int read_tools(fl_call *c, fl_api_error *f) {
+static int read_tools(fl_api_request *c, fl_api_error *f) {
   const fl_json *tools = NULL, *choice = fl_field(c->body, "tool_choice");
   int rc = fl_json_field_arr(c->body, "tools", &tools, f);
   for (const fl_json *v = tools ? fl_json_first(tools) : NULL; rc == FL_OK && v != NULL;
@@ -86,7 +86,7 @@ static int read_tools(fl_call *c, fl_api_error *f) {
                               "tools of type %.64s are not "
                               "supported by this server; function is",
                               type);
-    rc = fl_call_tool(c, name, description, fl_field(v, "parameters"), f);
+    rc = fl_request_tool(c, name, description, fl_field(v, "parameters"), f);
   }
   if (rc != FL_OK) return rc;
   const char *s = choice != NULL ? fl_json_as_str(choice) : "auto";
@@ -97,7 +97,7 @@ static int read_tools(fl_call *c, fl_api_error *f) {
                           "here; this server cannot force a call");
 }
 
-static int read_format(fl_call *c, fl_api_error *f) {
+static int read_format(fl_api_request *c, fl_api_error *f) {
   const fl_json *text = NULL, *format = NULL, *reasoning = NULL;
   const char *type = "text", *effort = NULL, *truncation = "disabled";
   int rc = fl_json_field_obj(c->body, "text", &text, f);
@@ -110,7 +110,8 @@ static int read_format(fl_call *c, fl_api_error *f) {
                           type);
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "reasoning", &reasoning, f);
   if (rc == FL_OK && reasoning != NULL) rc = fl_json_field_str(reasoning, "effort", &effort, f);
-  if (effort != NULL) c->thinking = strcmp(effort, "none") != 0 && strcmp(effort, "minimal") != 0;
+  if (effort != NULL)
+    c->chat.thinking = strcmp(effort, "none") != 0 && strcmp(effort, "minimal") != 0;
   if (rc == FL_OK) rc = fl_json_field_str(c->body, "truncation", &truncation, f);
   if (rc == FL_OK && strcmp(truncation, "disabled") != 0)
     rc = fl_api_error_set(f, 400, "unsupported_parameter", "truncation",
@@ -119,7 +120,7 @@ static int read_format(fl_call *c, fl_api_error *f) {
   return rc;
 }
 
-static int parse(fl_call *c, fl_api_error *f) {
+static int parse(fl_api_request *c, fl_api_error *f) {
   static const char *const refused[] = {
     "previous_response_id", "conversation", "prompt", "include", "max_tool_calls", "top_logprobs"
   };
@@ -132,9 +133,9 @@ static int parse(fl_call *c, fl_api_error *f) {
                           "this server");
   if (rc == FL_OK) rc = read_input(c, f);
   if (rc == FL_OK) rc = read_tools(c, f);
-  if (rc == FL_OK) rc = fl_call_sampling(c, 2, f);
+  if (rc == FL_OK) rc = fl_request_sampling(c, 2, f);
   if (rc == FL_OK)
-    rc = fl_json_field_size(c->body, "max_output_tokens", 1, 1u << 30, &c->max_new, f);
+    rc = fl_json_field_size(c->body, "max_output_tokens", 1, 1u << 30, &c->chat.max_new, f);
   if (rc == FL_OK) rc = read_format(c, f);
   return rc == FL_OK ? fl_json_field_bool(c->body, "stream", &c->stream, f) : rc;
 }
@@ -190,15 +191,15 @@ void fl_responses_call(fl_response *t, const char *key, const fl_tool_use *u, bo
 static void put_usage(fl_response *t) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "usage", '{');
-  fl_jsonw_u64(b, "input_tokens", t->start.prompt_tokens);
+  fl_jsonw_u64(b, "input_tokens", t->told.prompt_tokens);
   fl_jsonw_open(b, "input_tokens_details", '{');
-  fl_jsonw_u64(b, "cached_tokens", t->start.cached_tokens);
+  fl_jsonw_u64(b, "cached_tokens", t->told.cached_tokens);
   fl_jsonw_close(b, '}');
-  fl_jsonw_u64(b, "output_tokens", t->last.completion_tokens);
+  fl_jsonw_u64(b, "output_tokens", t->told.completion_tokens);
   fl_jsonw_open(b, "output_tokens_details", '{');
   fl_jsonw_u64(b, "reasoning_tokens", 0);
   fl_jsonw_close(b, '}');
-  fl_jsonw_u64(b, "total_tokens", t->start.prompt_tokens + t->last.completion_tokens);
+  fl_jsonw_u64(b, "total_tokens", t->told.prompt_tokens + t->told.completion_tokens);
   fl_jsonw_close(b, '}');
 }
 
@@ -217,7 +218,7 @@ static void put_output(fl_response *t) {
 
 /* The request's own tools, as the reply repeats them. */
 static void put_tools(fl_response *t) {
-  const fl_json *tools = fl_field(t->call.body, "tools");
+  const fl_json *tools = fl_field(t->request.body, "tools");
   fl_buf text = { 0 };
   if (tools != NULL) fl_json_print(&text, tools, false);
   fl_jsonw_raw(&t->out, "tools", text.len > 0 ? text.data : "[]", text.len > 0 ? text.len : 2);
@@ -261,11 +262,11 @@ void fl_responses_object(fl_response *t, const char *key, const char *status,
     fl_jsonw_close(b, ']');
   }
   fl_jsonw_bool(b, "parallel_tool_calls", true);
-  fl_jsonw_str(b, "tool_choice", t->call.tools_off ? "none" : "auto");
+  fl_jsonw_str(b, "tool_choice", t->request.tools_off ? "none" : "auto");
   put_tools(t);
-  fl_jsonw_num(b, "temperature", t->call.sampling.temperature);
-  fl_jsonw_num(b, "top_p", t->call.sampling.top_p);
-  fl_jsonw_u64(b, "max_output_tokens", t->call.max_new);
+  fl_jsonw_num(b, "temperature", t->chat->sampling.temperature);
+  fl_jsonw_num(b, "top_p", t->chat->sampling.top_p);
+  fl_jsonw_u64(b, "max_output_tokens", t->chat->max_new);
   fl_jsonw_null(b, "previous_response_id");
   fl_jsonw_bool(b, "store", false);
   if (ended) put_usage(t);
@@ -275,7 +276,7 @@ void fl_responses_object(fl_response *t, const char *key, const char *status,
 }
 
 const char *fl_responses_status(const fl_response *t) {
-  return t->last.finish == FL_FINISH_LENGTH ? "incomplete" : "completed";
+  return t->told.finish == FL_FINISH_LENGTH ? "incomplete" : "completed";
 }
 
 static void whole(fl_response *t) { fl_responses_object(t, NULL, fl_responses_status(t), NULL); }

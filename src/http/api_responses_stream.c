@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "http/api_responses.h"
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 #include "http/sse.h"
 
 enum { NONE, REASONING, CONTENT }; /* fl_response.open_item */

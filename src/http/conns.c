@@ -7,7 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "base/wait.h"
+#include "base/cond.h"
 
 struct fl_conn {
   fl_conn *next, *prev;

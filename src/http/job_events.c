@@ -1,5 +1,5 @@
-/* job_events.c - see job_events.h. An eventfd is raised with news that is to wake the reader and
- * lowered by a take. */
+/* job_events.c - see job_events.h. The eventfd is readable while something waits that is to wake
+ * the reader. */
 #include "http/job_events.h"
 
 #include <errno.h>
@@ -14,18 +14,18 @@
 #include "base/fs.h"
 #include "base/mem.h"
 
-static const double rest_s = 0.005;
+static const double pause_s = 0.005;
 
 struct fl_job_events {
   pthread_mutex_t mu;
   atomic_int refs;
   int event;
   size_t max_bytes;
-  bool rarely;       /* nobody waits for pieces */
-  bool lost;         /* for lack of memory */
-  bool resting;      /* the reader will look by itself: pieces need not wake it */
-  double rest_until; /* the reader's; 0: it does not rest */
-  fl_job_event news;
+  bool rarely;        /* nobody waits for pieces */
+  bool overrun;       /* text was dropped: nobody read */
+  bool pausing;       /* the reader will look by itself: pieces need not wake it */
+  double pause_until; /* the reader's; 0: it does not pause */
+  fl_job_event waiting;
 };
 
 int fl_job_events_new(fl_job_events **out, size_t max_bytes, bool rarely, fl_err *err) {
@@ -44,21 +44,9 @@ int fl_job_events_new(fl_job_events **out, size_t max_bytes, bool rarely, fl_err
   return FL_OK;
 }
 
-void fl_job_event_release(fl_job_event *n) {
-  for (size_t i = 0; i < n->n_docs; i++) fl_free(n->docs[i].name);
-  fl_free(n->docs);
-  fl_buf_release(&n->text);
-  fl_buf_release(&n->bytes);
-  fl_free(n->token);
-  fl_free(n->top);
-  fl_free(n->stop_string);
-  fl_free(n->error);
-  *n = (fl_job_event){ 0 };
-}
-
 void fl_job_events_unref(fl_job_events *b) {
   if (b == NULL || atomic_fetch_sub(&b->refs, 1) > 1) return;
-  fl_job_event_release(&b->news);
+  fl_job_event_release(&b->waiting);
   close(b->event);
   pthread_mutex_destroy(&b->mu);
   fl_free(b);
@@ -71,102 +59,24 @@ static void raise_event(const fl_job_events *b) {
 
 /* --- on the engine's thread --- */
 
-static void on_start(void *ctx, const fl_job_start *s) {
+static bool on_event(void *ctx, fl_job_event *e) {
   fl_job_events *b = ctx;
+  const bool ended = e->ended, piece = e->text.len > 0 || e->n_tokens > 0;
   pthread_mutex_lock(&b->mu);
-  fl_job_event *n = &b->news;
-  n->started = true;
-  n->rows = s->rows;
-  n->prompt_tokens = s->prompt_tokens;
-  n->cached_tokens = s->cached_tokens;
-  n->queue_s = s->queue_s;
-  n->docs = s->n_docs > 0 ? fl_calloc(s->n_docs, sizeof *n->docs) : NULL;
-  for (size_t i = 0; n->docs != NULL && i < s->n_docs; i++) {
-    char *name = fl_strdup(s->docs[i].name);
-    if (name == NULL) break;
-    n->docs[n->n_docs++] =
-        (fl_job_event_doc){ s->docs[i].id, name, s->docs[i].why, s->docs[i].rows };
-  }
-  b->lost = b->lost || n->n_docs < s->n_docs;
-  if (!b->rarely) raise_event(b);
+  fl_job_event *w = &b->waiting;
+  const bool full = piece && w->text.len + w->bytes.len + e->text.len > b->max_bytes;
+  if (full) b->overrun = true;
+  else fl_job_event_merge(w, e);
+  const bool go_on = !full && !w->lost, much = w->text.len + w->bytes.len > b->max_bytes / 2;
+  if (ended || much || !go_on || (!b->rarely && !b->pausing)) raise_event(b);
   pthread_mutex_unlock(&b->mu);
-}
-
-static bool room_for_tokens(fl_job_event *n, size_t more, size_t n_top) {
-  size_t cap = n->cap > 0 ? n->cap : 16;
-  if (n->n_tokens + more <= n->cap) return true;
-  while (cap < n->n_tokens + more) cap *= 2;
-  fl_job_event_token *token = fl_reallocarray(n->token, cap, sizeof *token);
-  if (token == NULL) return false;
-  n->token = token;
-  if (n_top > 0) {
-    fl_job_event_token *top = fl_reallocarray(n->top, cap, n_top * sizeof *top);
-    if (top == NULL) return false;
-    n->top = top;
-  }
-  n->cap = cap;
-  return true;
-}
-
-static fl_job_event_token copy_token(fl_job_event *n, const fl_job_logprob *p) {
-  const fl_job_event_token t = { p->token, p->logprob, n->bytes.len, p->len };
-  fl_buf_append(&n->bytes, p->text, p->len);
-  return t;
-}
-
-static bool copy_tokens(fl_job_event *n, const fl_job_delta *d) {
-  if (d->n_tokens == 0) return true;
-  n->n_top = d->n_top;
-  if (!room_for_tokens(n, d->n_tokens, d->n_top)) return false;
-  for (size_t i = 0; i < d->n_tokens; i++) {
-    n->token[n->n_tokens] = copy_token(n, &d->token[i]);
-    for (size_t j = 0; j < d->n_top; j++)
-      n->top[n->n_tokens * d->n_top + j] = copy_token(n, &d->top[i * d->n_top + j]);
-    n->n_tokens++;
-  }
-  return !n->bytes.oom;
-}
-
-static bool on_delta(void *ctx, const fl_job_delta *d) {
-  fl_job_events *b = ctx;
-  pthread_mutex_lock(&b->mu);
-  fl_job_event *n = &b->news;
-  const bool full = n->text.len + n->bytes.len + d->len > b->max_bytes;
-  if (full) {
-    n->overrun = true;
-  } else {
-    fl_buf_append(&n->text, d->text, d->len);
-    if (!copy_tokens(n, d) || n->text.oom) b->lost = true;
-  }
-  const bool go_on = !full && !b->lost;
-  const bool much = n->text.len + n->bytes.len > b->max_bytes / 2;
-  if ((!b->rarely && !b->resting) || much || !go_on) raise_event(b);
-  pthread_mutex_unlock(&b->mu);
+  if (ended) fl_job_events_unref(b);
   return go_on;
-}
-
-static void on_end(void *ctx, const fl_job_end *e) {
-  fl_job_events *b = ctx;
-  pthread_mutex_lock(&b->mu);
-  fl_job_event *n = &b->news;
-  n->ended = true;
-  n->finish = e->finish;
-  n->code = e->code;
-  n->completion_tokens = e->completion_tokens;
-  n->drafted = e->drafted;
-  n->accepted = e->accepted;
-  n->ttft_s = e->ttft_s;
-  n->seconds = e->seconds;
-  n->stop_string = e->stop_string != NULL ? fl_strdup(e->stop_string) : NULL;
-  n->error = e->error != NULL ? fl_strdup(e->error) : NULL;
-  raise_event(b);
-  pthread_mutex_unlock(&b->mu);
-  fl_job_events_unref(b);
 }
 
 fl_job_sink fl_job_events_sink(fl_job_events *b) {
   atomic_fetch_add(&b->refs, 1);
-  return (fl_job_sink){ .ctx = b, .on_start = on_start, .on_delta = on_delta, .on_end = on_end };
+  return (fl_job_sink){ .ctx = b, .on_event = on_event };
 }
 
 /* --- on the connection's thread --- */
@@ -189,11 +99,11 @@ static int poll_for(struct pollfd p[3], double seconds) {
 }
 
 /* Whether pieces came meanwhile. */
-static bool end_rest(fl_job_events *b) {
+static bool end_pause(fl_job_events *b) {
   pthread_mutex_lock(&b->mu);
-  b->resting = false;
-  b->rest_until = 0;
-  const bool any = b->news.text.len > 0 || b->news.n_tokens > 0;
+  b->pausing = false;
+  b->pause_until = 0;
+  const bool any = b->waiting.text.len > 0 || b->waiting.n_tokens > 0;
   pthread_mutex_unlock(&b->mu);
   return any;
 }
@@ -203,9 +113,9 @@ fl_wait fl_job_events_wait(fl_job_events *b, int client, int stop, double timeou
                          { .fd = client, .events = POLLRDHUP },
                          { .fd = stop, .events = POLLIN } };
   int n = 0;
-  if (b->rest_until > 0) {
-    n = poll_for(p, b->rest_until - fl_now_s()); /* the end of the answer wakes it */
-    if (end_rest(b) && n <= 0) return FL_WAIT_EVENTS;
+  if (b->pause_until > 0) {
+    n = poll_for(p, b->pause_until - fl_now_s()); /* the end of the answer wakes it */
+    if (end_pause(b) && n <= 0) return FL_WAIT_EVENTS;
   }
   if (n <= 0) n = poll_for(p, timeout_s);
   if (n <= 0) return FL_WAIT_TIME;
@@ -214,15 +124,14 @@ fl_wait fl_job_events_wait(fl_job_events *b, int client, int stop, double timeou
   return FL_WAIT_STOP;
 }
 
-int fl_job_events_take(fl_job_events *b, fl_job_event *out) {
+void fl_job_events_take(fl_job_events *b, fl_job_event *out, bool *overrun) {
   uint64_t count;
   pthread_mutex_lock(&b->mu);
   while (read(b->event, &count, sizeof count) < 0 && errno == EINTR) {}
-  *out = b->news;
-  b->news = (fl_job_event){ 0 };
-  const bool lost = b->lost;
-  b->resting = !b->rarely && out->text.len > 0 && !out->ended;
-  b->rest_until = b->resting ? fl_now_s() + rest_s : 0;
+  *out = b->waiting;
+  *overrun = b->overrun;
+  b->waiting = (fl_job_event){ 0 };
+  b->pausing = !b->rarely && out->text.len > 0 && !out->ended;
+  b->pause_until = b->pausing ? fl_now_s() + pause_s : 0;
   pthread_mutex_unlock(&b->mu);
-  return lost ? FL_ENOMEM : FL_OK;
 }

@@ -6,15 +6,14 @@ src_libflhttp_a_SOURCES = \
 	src/http/api_error.c src/http/api_error.h \
 	src/http/api_messages.c \
 	src/http/api_models.c \
+	src/http/api_request.c src/http/api_request.h \
 	src/http/api_responses.c src/http/api_responses.h \
 	src/http/api_responses_stream.c \
 	src/http/auth.c src/http/auth.h \
-	src/http/chat_request.c src/http/chat_request.h \
 	src/http/conns.c src/http/conns.h \
 	src/http/http.c \
 	src/http/job_events.c src/http/job_events.h \
 	src/http/json_fields.c src/http/json_fields.h \
-	src/http/json_writer.c src/http/json_writer.h \
 	src/http/listen.c src/http/listen.h \
 	src/http/output_parser.c src/http/output_parser.h \
 	src/http/prometheus.c \

@@ -7,7 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "http/json_writer.h"
+#include "base/json_writer.h"
 
 #define JSON "application/json"
 
@@ -171,13 +171,14 @@ static int parse(fl_http *e, const fl_http_request *a, const fl_protocol *d, fl_
     return err.code == FL_EINPUT
                ? fl_api_error_set(f, 400, "invalid_json", NULL, "the body is no JSON: %s", err.text)
                : fl_api_error_from(f, &err);
-  fl_call_init(&t->call, body, &e->o->call);
+  fl_request_init(&t->request, body, &e->o->call);
   if (!fl_json_is_obj(body))
     return fl_api_error_set(f, 400, NULL, NULL, "the body has to be an object");
-  int rc = d->parse(&t->call, f);
-  if (rc == FL_OK) rc = fl_call_extension(&t->call, f);
-  if (t->call.conversation == NULL) t->call.conversation = a->conversation;
-  return rc == FL_OK ? fl_call_finish(&t->call, &e->o->call, f) : rc;
+  int rc = d->parse(&t->request, f);
+  if (rc == FL_OK) rc = fl_request_extension(&t->request, f);
+  const int named = fl_request_conversation(&t->request, a->conversation, f);
+  if (rc == FL_OK) rc = named;
+  return rc == FL_OK ? fl_request_finish(&t->request, &e->o->call, f) : rc;
 }
 
 /* Waits for the end, or in a stream until it is known that there will be one. */
@@ -185,7 +186,7 @@ static void first_news(fl_http *e, const fl_http_request *a, fl_response *t, fl_
   fl_wait w = FL_WAIT_EVENTS;
   while (!t->ended && w != FL_WAIT_GONE) {
     w = fl_response_advance(t, a->client, e->stop_fd, e->o->heartbeat_s);
-    if (t->call.stream && (t->started || w == FL_WAIT_TIME)) break;
+    if (t->request.stream && (t->told.started || w == FL_WAIT_TIME)) break;
   }
   say->gone = w == FL_WAIT_GONE;
 }
@@ -200,6 +201,7 @@ static void answer(fl_http *e, const fl_http_request *a, int key, const fl_proto
     return;
   }
   t->d = d;
+  t->chat = &t->request.chat;
   t->model = e->o->model_name;
   t->created = (uint64_t)fl_wall_s();
   memcpy(t->id, a->id, sizeof t->id);
@@ -209,10 +211,10 @@ static void answer(fl_http *e, const fl_http_request *a, int key, const fl_proto
   if (rc == FL_OK) rc = fl_response_start(t, e->engine, owner, a->number, e->o->unread, &f);
   if (rc == FL_OK) first_news(e, a, t, say);
   if (rc == FL_OK && say->gone) return;
-  if (rc == FL_OK && t->fault.status != 0) f = t->fault;
+  if (rc == FL_OK && t->error.status != 0) f = t->error;
   if (f.status != 0) {
     fl_route_fault(say, &f, d->family, a->id);
-  } else if (t->call.stream) {
+  } else if (t->request.stream) {
     say->status = 200;
     say->type = "text/event-stream";
     fl_response_stream(t);
@@ -262,26 +264,23 @@ static void add_us(atomic_ullong *to, double seconds) {
 }
 
 static void put_documents(fl_event *ev, const fl_response *t) {
-  fl_buf b = { 0 };
-  fl_jsonw_open(&b, NULL, '[');
-  for (size_t i = 0; i < t->start.n_docs; i++) fl_jsonw_str(&b, NULL, t->start.docs[i].name);
-  fl_jsonw_close(&b, ']');
-  if (!b.oom) fl_event_raw(ev, "docs", b.data);
-  fl_buf_release(&b);
+  fl_jsonw_open(&ev->text, "docs", '[');
+  for (size_t i = 0; i < t->told.n_docs; i++) fl_jsonw_str(&ev->text, NULL, t->told.docs[i].name);
+  fl_jsonw_close(&ev->text, ']');
 }
 
 static void put_turn(fl_event *ev, const fl_response *t) {
-  if (t->call.conversation != NULL) fl_event_str(ev, "conv", t->call.conversation);
-  fl_event_int(ev, "prompt_tokens", (int64_t)t->start.prompt_tokens);
-  fl_event_int(ev, "cached_tokens", (int64_t)t->start.cached_tokens);
-  fl_event_int(ev, "completion_tokens", (int64_t)t->last.completion_tokens);
-  fl_event_int(ev, "rows", (int64_t)t->start.rows);
+  if (t->chat->conversation != NULL) fl_event_str(ev, "conv", t->chat->conversation);
+  fl_event_int(ev, "prompt_tokens", (int64_t)t->told.prompt_tokens);
+  fl_event_int(ev, "cached_tokens", (int64_t)t->told.cached_tokens);
+  fl_event_int(ev, "completion_tokens", (int64_t)t->told.completion_tokens);
+  fl_event_int(ev, "rows", (int64_t)t->told.rows);
   put_documents(ev, t);
-  fl_event_num(ev, "queue_s", t->start.queue_s);
-  fl_event_num(ev, "ttft_s", t->last.ttft_s);
-  fl_event_int(ev, "drafted", (int64_t)t->last.drafted);
-  fl_event_int(ev, "accepted", (int64_t)t->last.accepted);
-  fl_event_bool(ev, "stream", t->call.stream);
+  fl_event_num(ev, "queue_s", t->told.queue_s);
+  fl_event_num(ev, "ttft_s", t->told.ttft_s);
+  fl_event_int(ev, "drafted", (int64_t)t->told.drafted);
+  fl_event_int(ev, "accepted", (int64_t)t->told.accepted);
+  fl_event_bool(ev, "stream", t->request.stream);
 }
 
 void fl_route_done(fl_http *e, const fl_http_request *a, int status, const fl_response *t,
@@ -292,11 +291,11 @@ void fl_route_done(fl_http *e, const fl_http_request *a, int status, const fl_re
   const int class = status / 100 < 6 ? status / 100 : 5;
   atomic_fetch_add(&e->tallies.replies[at][class], 1);
   if (r != NULL && (r->kind == HEALTH || r->kind == METRICS)) return; /* polled all the time */
-  if (t != NULL && t->ended && t->fault.status == 0 && status == 200) {
+  if (t != NULL && t->ended && t->error.status == 0 && status == 200) {
     atomic_fetch_add(&e->tallies.answers, 1);
     add_us(&e->tallies.seconds_us, seconds);
-    add_us(&e->tallies.ttft_us, t->last.ttft_s);
-    add_us(&e->tallies.queue_us, t->start.queue_s);
+    add_us(&e->tallies.ttft_us, t->told.ttft_s);
+    add_us(&e->tallies.queue_us, t->told.queue_s);
   }
   fl_event_begin(&ev, "request");
   fl_event_str(&ev, "id", a->id);
@@ -305,7 +304,7 @@ void fl_route_done(fl_http *e, const fl_http_request *a, int status, const fl_re
   if (t != NULL) put_turn(&ev, t);
   fl_event_num(&ev, "seconds", seconds);
   if (t != NULL && t->ended)
-    fl_event_str(&ev, "finish", t->fault.status != 0 ? "error" : fl_response_finish(t));
-  if (t != NULL && t->fault.status != 0) fl_event_str(&ev, "error", t->fault.message);
+    fl_event_str(&ev, "finish", t->error.status != 0 ? "error" : fl_response_finish(t));
+  if (t != NULL && t->error.status != 0) fl_event_str(&ev, "error", t->error.message);
   fl_event_emit(e->log, &ev);
 }

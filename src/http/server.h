@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "http/chat_request.h"
+#include "http/api_request.h"
 #include "serve/engine.h"
 
 typedef struct fl_server fl_server;
@@ -35,7 +35,7 @@ typedef struct fl_server_options {
   size_t n_cors;
   const char *model_name; /* in replies */
   bool fleet;
-  fl_call_defaults call;
+  fl_request_defaults call;
 } fl_server_options;
 
 void fl_server_options_default(fl_server_options *o);

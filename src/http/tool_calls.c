@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "http/chat_request.h"
-#include "http/json_writer.h"
+#include "http/api_request.h"
+#include "base/json_writer.h"
 
 static bool name_ok(const char *s) {
   const size_t n = strlen(s);
@@ -12,14 +12,14 @@ static bool name_ok(const char *s) {
          strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-") == n;
 }
 
-int fl_call_tool(fl_call *c, const char *name, const char *description, const fl_json *parameters,
-                 fl_api_error *f) {
+int fl_request_tool(fl_api_request *c, const char *name, const char *description,
+                    const fl_json *parameters, fl_api_error *f) {
   if (name == NULL || !name_ok(name))
     return fl_api_error_set(f, 400, "invalid_value", "tools",
                             "a tool's name has 1 to 128 letters, "
                             "digits and the characters _ . : -");
-  if (c->n_tools == FL_CALL_TOOLS)
-    return fl_api_error_set(f, 400, "too_many", "tools", "more than %d tools", FL_CALL_TOOLS);
+  if (c->n_tools == FL_REQUEST_TOOLS)
+    return fl_api_error_set(f, 400, "too_many", "tools", "more than %d tools", FL_REQUEST_TOOLS);
   if (parameters != NULL && !fl_json_is_obj(parameters))
     return fl_api_error_set(f, 400, "invalid_type", "tools",
                             "the parameters of tool %s have to be an "
@@ -47,13 +47,13 @@ int fl_call_tool(fl_call *c, const char *name, const char *description, const fl
   return FL_OK;
 }
 
-bool fl_call_knows(const fl_call *c, const char *name) {
+bool fl_request_knows(const fl_api_request *c, const char *name) {
   for (size_t i = 0; i < c->n_tools; i++)
     if (strcmp(c->tool[i], name) == 0) return true;
   return false;
 }
 
-void fl_call_put_tool_call(fl_buf *out, const char *name, const char *args, size_t len) {
+void fl_request_put_tool_call(fl_buf *out, const char *name, const char *args, size_t len) {
   if (out->len > 0) fl_buf_putc(out, '\n');
   fl_buf_puts(out, "<tool_call>\n{\"name\": "); /* spaced as models of the convention write it */
   fl_json_escape(out, name, strlen(name));
@@ -62,7 +62,7 @@ void fl_call_put_tool_call(fl_buf *out, const char *name, const char *args, size
   fl_buf_puts(out, "}\n</tool_call>");
 }
 
-void fl_call_put_tool_response(fl_buf *out, const char *text, size_t len) {
+void fl_request_put_tool_response(fl_buf *out, const char *text, size_t len) {
   fl_buf_puts(out, "<tool_response>\n");
   fl_buf_append(out, text, len);
   fl_buf_puts(out, "\n</tool_response>");
@@ -80,27 +80,29 @@ static void put_declarations(fl_buf *out, const fl_buf *tools) {
                    "{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>");
 }
 
-int fl_call_declare(fl_call *c, fl_api_error *f) {
+/* Of several system messages the first has the tools; without one they make one in front. */
+int fl_request_declare(fl_api_request *c, fl_api_error *f) {
+  fl_chat_request *r = &c->chat;
   fl_buf text = { 0 };
-  const bool has_system = c->n_msgs > 0 && c->msgs[0].role == FL_ROLE_SYSTEM;
+  const bool has_system = r->n_msgs > 0 && r->msgs[0].role == FL_ROLE_SYSTEM;
   if (has_system) {
-    fl_buf_append(&text, c->msgs[0].text, c->msgs[0].len);
+    fl_buf_append(&text, r->msgs[0].text, r->msgs[0].len);
     fl_buf_puts(&text, "\n\n");
   }
   put_declarations(&text, &c->tool_text);
   /* The new message comes last and takes its place in front. */
   int rc = text.oom
                ? fl_api_error_set(f, 503, "unavailable", NULL, "not enough memory for the tools")
-               : fl_call_message(c, FL_ROLE_SYSTEM, text.data, text.len, false, f);
+               : fl_request_message(c, FL_ROLE_SYSTEM, text.data, text.len, false, f);
   fl_buf_release(&text);
   if (rc != FL_OK) return rc;
-  const fl_message m = c->msgs[--c->n_msgs];
+  const fl_message m = r->msgs[--r->n_msgs];
   if (has_system) {
-    fl_free((char *)c->msgs[0].text);
+    fl_free((char *)r->msgs[0].text);
   } else {
-    memmove(c->msgs + 1, c->msgs, c->n_msgs * sizeof *c->msgs);
-    c->n_msgs++;
+    memmove(r->msgs + 1, r->msgs, r->n_msgs * sizeof *r->msgs);
+    r->n_msgs++;
   }
-  c->msgs[0] = m;
+  r->msgs[0] = m;
   return FL_OK;
 }

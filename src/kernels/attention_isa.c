@@ -13,6 +13,8 @@
 #include <math.h>
 
 #include "kernels/attention_tile.h"
+#include "kernels/simd_math.h"
+#include "kernels/simd_narrow.h"
 #include "kernels/table.h"
 
 /* Rows per page; as size_t, for positions. */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "kernels/attention.h"
+#include "kernels/simd_narrow.h"
 #include "kernels/vmath.h"
 
 enum {

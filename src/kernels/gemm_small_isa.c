@@ -11,6 +11,7 @@
 
 #include "kernels/dequant_isa.h"
 #include "kernels/panel_read.h"
+#include "kernels/simd_math.h"
 
 /* BLIS's kernels for AVX-512 have wide panels; a narrow one is made for AVX2. */
 static bool is_faster(size_t nr) { return VF == 16 && nr == NARROW; }

@@ -1,7 +1,7 @@
 # kernels. *_isa.c files are compiled once per instruction-set level into libraries of their own;
 # kernels.c picks a level at run time. Products and sums are fused only where the source says so.
 kernels_isa_sources = \
-	src/kernels/simd.h src/kernels/table.h src/kernels/vmath.h \
+	src/kernels/simd.h src/kernels/simd_math.h src/kernels/simd_narrow.h src/kernels/table.h src/kernels/vmath.h \
 	src/kernels/attention_isa.c src/kernels/attention_isa.h src/kernels/attention_tile.h \
 	src/kernels/attention_bwd_isa.c src/kernels/attention_bwd_isa.h \
 	src/kernels/dequant_isa.c src/kernels/dequant_isa.h \

@@ -5,6 +5,8 @@
 
 #include "formats/quant.h"
 #include "kernels/simd.h"
+#include "kernels/simd_math.h"
+#include "kernels/simd_narrow.h"
 #include "kernels/transpose_isa.h"
 
 enum { GROUP = 32, SUB = 16 };

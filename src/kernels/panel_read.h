@@ -14,6 +14,8 @@
 
 #include "kernels/panel.h"
 #include "kernels/simd.h"
+#include "kernels/simd_math.h"
+#include "kernels/simd_narrow.h"
 
 enum { FL_GROUP = 32 }; /* inputs of a group of bit planes */
 

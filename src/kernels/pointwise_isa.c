@@ -5,6 +5,8 @@
  * are added pairwise at the end: one order for each n.
  */
 #include "kernels/pointwise_isa.h"
+#include "kernels/simd_math.h"
+#include "kernels/simd_narrow.h"
 
 #include <math.h>
 

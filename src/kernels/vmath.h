@@ -8,6 +8,7 @@
 #define FL_KERNELS_VMATH_H
 
 #include "kernels/simd.h"
+#include "kernels/simd_math.h"
 
 /* Up to VF values: whole vectors where they fit, the first m lanes otherwise (the rest are 0). */
 FL_VEC vf vm_load(const float *p, size_t m) { return m >= VF ? vf_load(p) : vf_load_n(p, m); }

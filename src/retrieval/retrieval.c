@@ -201,57 +201,54 @@ int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
 }
 
 /* What each ranking says; nothing of one that has not found it. */
-static void print_parts(fl_buf *b, const fl_hits *all, const fl_hit *h) {
-  const char *between = "";
-  if (h->cosine_rank > 0)
-    fl_buf_printf(b, ",\"cosine\":%.6f,\"cosine_rank\":%u", h->cosine, h->cosine_rank);
-  if (h->gain < 0 || h->gain > 0) fl_buf_printf(b, ",\"gain\":%.6f", h->gain);
-  if (h->words_rank == 0) return;
-  fl_buf_printf(b, ",\"words\":%.6f,\"words_rank\":%u,\"matched\":[", h->words, h->words_rank);
-  for (size_t i = 0; i < all->n_words; i++) {
-    if (!(h->matched >> i & 1)) continue;
-    fl_buf_puts(b, between);
-    fl_json_escape(b, all->word[i], strlen(all->word[i]));
-    between = ",";
+static void print_evidence(fl_buf *b, const fl_hits *all, const fl_hit *h) {
+  if (h->cosine_rank > 0) {
+    fl_jsonw_fixed(b, "cosine", h->cosine, 6);
+    fl_jsonw_u64(b, "cosine_rank", h->cosine_rank);
   }
-  fl_buf_putc(b, ']');
+  if (h->gain < 0 || h->gain > 0) fl_jsonw_fixed(b, "gain", h->gain, 6);
+  if (h->words_rank == 0) return;
+  fl_jsonw_fixed(b, "words", h->words, 6);
+  fl_jsonw_u64(b, "words_rank", h->words_rank);
+  fl_jsonw_open(b, "matched", '[');
+  for (size_t i = 0; i < all->n_words; i++)
+    if (h->matched >> i & 1) fl_jsonw_str(b, NULL, all->word[i]);
+  fl_jsonw_close(b, ']');
 }
 
-static void print_doc(fl_buf *b, const fl_fleet *f, const fl_hits *all, const fl_hit *h) {
+typedef enum unit { DOCUMENT, PASSAGE, CHUNK } unit;
+
+static void print_hit(fl_buf *b, const fl_fleet *f, const fl_hits *all, const fl_hit *h,
+                      unit what) {
   const fl_doc_entry *d = &f->m.doc[h->doc];
-  fl_buf_printf(b, "{\"doc\":%lu,\"name\":", (unsigned long)d->id);
-  fl_json_escape(b, d->name, strlen(d->name));
-  fl_buf_printf(b, ",\"score\":%.6f", h->score);
-  print_parts(b, all, h);
-  fl_buf_putc(b, '}');
+  fl_jsonw_open(b, NULL, '{');
+  if (what == CHUNK) fl_jsonw_u64(b, "chunk", h->chunk);
+  if (what == PASSAGE) fl_jsonw_u64(b, "passage", h->passage);
+  fl_jsonw_u64(b, "doc", d->id);
+  if (what == DOCUMENT) fl_jsonw_str(b, "name", d->name);
+  fl_jsonw_fixed(b, "score", h->score, 6);
+  if (what == DOCUMENT) print_evidence(b, all, h);
+  fl_jsonw_close(b, '}');
 }
 
 void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
                    const fl_rag_options *o, const fl_hits *h) {
-  fl_buf_puts(b, "\"query\":");
-  fl_json_escape(b, query, len);
-  fl_buf_puts(b, ",\"chunks\":[");
-  for (size_t i = 0; i < h->n_chunks; i++) {
-    const fl_hit *c = &h->chunk[i];
-    fl_buf_printf(b, "%s{\"chunk\":%zu,\"doc\":%lu,\"score\":%.6f}", i ? "," : "", c->chunk,
-                  (unsigned long)f->m.doc[c->doc].id, c->score);
-  }
-  fl_buf_puts(b, "],\"passages\":[");
-  for (size_t i = 0; i < h->n_passages; i++) {
-    const fl_hit *p = &h->passage[i];
-    fl_buf_printf(b, "%s{\"passage\":%zu,\"doc\":%lu,\"score\":%.6f}", i ? "," : "", p->passage,
-                  (unsigned long)f->m.doc[p->doc].id, p->score);
-  }
-  fl_buf_puts(b, "],\"docs\":[");
-  for (size_t i = 0; i < h->n_ranked; i++) {
-    if (i > 0) fl_buf_putc(b, ',');
-    print_doc(b, f, h, &h->ranked[i]);
-  }
-  fl_buf_puts(b, "],\"chosen\":[");
-  for (size_t i = 0; i < h->n_docs; i++)
-    fl_buf_printf(b, "%s%lu", i ? "," : "", (unsigned long)f->m.doc[h->doc[i].doc].id);
-  fl_buf_printf(b, "],\"by\":\"%s\",\"floor\":%.6f,\"margin\":%.6f", fl_rag_by_words[o->by],
-                o->floor, h->margin);
+  fl_jsonw_strn(b, "query", query, len);
+  fl_jsonw_open(b, "chunks", '[');
+  for (size_t i = 0; i < h->n_chunks; i++) print_hit(b, f, h, &h->chunk[i], CHUNK);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_open(b, "passages", '[');
+  for (size_t i = 0; i < h->n_passages; i++) print_hit(b, f, h, &h->passage[i], PASSAGE);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_open(b, "docs", '[');
+  for (size_t i = 0; i < h->n_ranked; i++) print_hit(b, f, h, &h->ranked[i], DOCUMENT);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_open(b, "chosen", '[');
+  for (size_t i = 0; i < h->n_docs; i++) fl_jsonw_u64(b, NULL, f->m.doc[h->doc[i].doc].id);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_str(b, "by", fl_rag_by_words[o->by]);
+  fl_jsonw_fixed(b, "floor", o->floor, 6);
+  fl_jsonw_fixed(b, "margin", h->margin, 6);
 }
 
 static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
@@ -259,7 +256,6 @@ static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   fl_event e;
   fl_event_begin(&e, "retrieve");
   fl_event_int(&e, "id", (int64_t)f->next_query++);
-  fl_buf_putc(&e.text, ',');
   fl_hits_print(&e.text, f, query, len, o, h);
   fl_event_num(&e, "seconds", seconds);
   fl_event_emit(f->log, &e);

@@ -27,11 +27,8 @@ void fl_detokenizer_init(fl_detokenizer *d, const fl_tokenizer *tok, bool specia
 void fl_detokenizer_release(fl_detokenizer *d) {
   fl_buf_release(&d->raw);
   fl_buf_release(&d->text);
-  fl_buf_release(&d->bytes);
   fl_free(d->token);
   fl_free(d->top);
-  fl_free(d->out);
-  fl_free(d->out_top);
   *d = (fl_detokenizer){ 0 };
 }
 
@@ -50,7 +47,7 @@ static int grow(fl_detokenizer *d) {
   d->token = t;
   if (!fl_mul_size(cap, d->n_top, &top)) return FL_ENOMEM;
   if (top > 0) {
-    fl_job_logprob *p = fl_reallocarray(d->top, top, sizeof *p);
+    fl_job_token *p = fl_reallocarray(d->top, top, sizeof *p);
     if (p == NULL) return FL_ENOMEM;
     d->top = p;
   }
@@ -69,17 +66,17 @@ static double log_sum(const float *x, size_t n) {
 }
 
 /* top[n_top] = the likeliest tokens, best first (ties: lower id). */
-static void find_top(fl_job_logprob *top, size_t n_top, const float *x, size_t n, double norm) {
+static void find_top(fl_job_token *top, size_t n_top, const float *x, size_t n, double norm) {
   size_t have = 0;
   for (size_t i = 0; i < n; i++) {
     size_t at = have;
-    if (have == n_top && x[i] <= x[top[have - 1].token]) continue;
-    while (at > 0 && x[i] > x[top[at - 1].token]) at--;
+    if (have == n_top && x[i] <= x[top[have - 1].id]) continue;
+    while (at > 0 && x[i] > x[top[at - 1].id]) at--;
     if (have < n_top) have++;
     memmove(top + at + 1, top + at, (have - 1 - at) * sizeof *top);
-    top[at] = (fl_job_logprob){ .token = (int32_t)i, .logprob = (float)((double)x[i] - norm) };
+    top[at] = (fl_job_token){ .id = (int32_t)i, .logprob = (float)((double)x[i] - norm) };
   }
-  for (; have < n_top; have++) top[have] = (fl_job_logprob){ .token = -1 };
+  for (; have < n_top; have++) top[have] = (fl_job_token){ .id = -1 };
 }
 
 static int note_token(fl_detokenizer *d, int32_t id, const float *logits, size_t n_vocab) {
@@ -169,78 +166,43 @@ static size_t held_back(const fl_detokenizer *d) {
   return most;
 }
 
-/* The entries that go with the text up to `upto`. */
-static int take_tokens(fl_detokenizer *d, size_t upto, bool last, fl_job_delta *out) {
+static void spell(const fl_detokenizer *d, fl_job_token *t, fl_buf *bytes) {
+  t->at = bytes->len;
+  if (t->id >= 0) fl_detokenize_one(d->tok, bytes, t->id, true);
+  t->len = bytes->len - t->at;
+}
+
+/* The entries that go with the text up to `upto`, and the bytes of each. */
+static int take_tokens(fl_detokenizer *d, size_t upto, bool last, fl_job_event *out) {
+  const size_t n_top = d->n_top;
   size_t n = 0;
   while (n < d->n_tokens && (last || d->token[n].end <= upto)) n++;
   if (n == 0) return FL_OK;
-  if (n > d->out_cap) {
-    fl_job_logprob *o = fl_reallocarray(d->out, n, sizeof *o);
-    if (o == NULL) return FL_ENOMEM;
-    d->out = o;
-    o = d->n_top > 0 ? fl_reallocarray(d->out_top, n * d->n_top, sizeof *o) : d->out_top;
-    if (o == NULL && d->n_top > 0) return FL_ENOMEM;
-    d->out_top = o;
-    d->out_cap = n;
+  if (!fl_job_event_reserve(out, n, n_top)) return FL_ENOMEM;
+  for (size_t i = 0; i < n; i++, out->n_tokens++) {
+    fl_job_token *token = &out->token[out->n_tokens], *top = NULL;
+    *token = (fl_job_token){ .id = d->token[i].id, .logprob = d->token[i].logprob };
+    spell(d, token, &out->bytes);
+    if (n_top > 0) {
+      top = &out->top[out->n_tokens * n_top];
+      memcpy(top, d->top + i * n_top, n_top * sizeof *top);
+    }
+    for (size_t k = 0; k < n_top; k++) spell(d, &top[k], &out->bytes);
   }
-  for (size_t i = 0; i < n; i++)
-    d->out[i] = (fl_job_logprob){ .token = d->token[i].id, .logprob = d->token[i].logprob };
-  if (d->n_top > 0) memcpy(d->out_top, d->top, n * d->n_top * sizeof *d->out_top);
   d->n_tokens -= n;
   memmove(d->token, d->token + n, d->n_tokens * sizeof *d->token);
-  if (d->n_top > 0) memmove(d->top, d->top + n * d->n_top, d->n_tokens * d->n_top * sizeof *d->top);
-  out->n_tokens = n;
-  return FL_OK;
+  if (n_top > 0) memmove(d->top, d->top + n * n_top, d->n_tokens * n_top * sizeof *d->top);
+  return out->bytes.oom ? FL_ENOMEM : FL_OK;
 }
 
-/* Texts of the entries; the buffer may move while it grows, so pointers are set at the end. */
-static int spell(fl_detokenizer *d, fl_job_logprob *e, size_t n) {
-  fl_buf_reset(&d->bytes);
-  for (int pass = 0; pass < 2; pass++) {
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-      if (pass == 1) {
-        e[i].text = d->bytes.data != NULL ? d->bytes.data + at : "";
-        at += e[i].len;
-      } else if (e[i].token >= 0) {
-        size_t had = d->bytes.len;
-        fl_detokenize_one(d->tok, &d->bytes, e[i].token, true);
-        e[i].len = d->bytes.len - had;
-      }
-    }
-  }
-  return d->bytes.oom ? FL_ENOMEM : FL_OK;
-}
-
-/* One list, so that one buffer serves both. */
-static int spell_all(fl_detokenizer *d, fl_job_delta *out) {
-  size_t n = out->n_tokens, n_top = n * d->n_top;
-  fl_job_logprob *all = fl_calloc(n + n_top, sizeof *all);
-  if (all == NULL) return FL_ENOMEM;
-  memcpy(all, d->out, n * sizeof *all);
-  if (n_top > 0) memcpy(all + n, d->out_top, n_top * sizeof *all);
-  int rc = spell(d, all, n + n_top);
-  memcpy(d->out, all, n * sizeof *all);
-  if (n_top > 0) memcpy(d->out_top, all + n, n_top * sizeof *all);
-  fl_free(all);
-  out->token = d->out;
-  out->top = d->out_top;
-  out->n_top = d->n_top;
-  return rc;
-}
-
-int fl_detokenizer_piece(fl_detokenizer *d, bool last, fl_job_delta *out, bool *any) {
-  *out = (fl_job_delta){ 0 };
-  *any = false;
+int fl_detokenizer_piece(fl_detokenizer *d, bool last, fl_job_event *out) {
   if (last) settle(d, true);
   if (d->text.oom) return FL_ENOMEM;
-  size_t upto = d->text.len - (last || d->text.len == d->sent ? 0 : held_back(d));
+  const size_t upto = d->text.len - (last || d->text.len == d->sent ? 0 : held_back(d));
   int rc = take_tokens(d, upto, last, out);
-  if (rc == FL_OK && out->n_tokens > 0) rc = spell_all(d, out);
-  if (rc != FL_OK) return rc;
-  out->text = d->text.data != NULL ? d->text.data + d->sent : "";
-  out->len = upto - d->sent;
+  if (rc == FL_OK && upto > d->sent)
+    fl_buf_append(&out->text, d->text.data + d->sent, upto - d->sent);
+  if (rc != FL_OK || out->text.oom) return FL_ENOMEM;
   d->sent = upto;
-  *any = out->len > 0 || out->n_tokens > 0;
   return FL_OK;
 }

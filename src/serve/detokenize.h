@@ -13,7 +13,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "serve/engine.h"
+#include "serve/job_event.h"
+#include "text/tokenizer.h"
 
 typedef struct fl_pending_token fl_pending_token;
 
@@ -29,10 +30,7 @@ typedef struct fl_detokenizer {
   size_t sent;             /* bytes of it that went out */
   fl_pending_token *token; /* logprobs: tokens that did not go out */
   size_t n_tokens, cap;
-  fl_job_logprob *top; /* [cap * n_top] alternatives of them */
-  fl_buf bytes;        /* texts of tokens, while a piece goes out */
-  fl_job_logprob *out, *out_top;
-  size_t out_cap;
+  fl_job_token *top; /* [cap * n_top] alternatives of them */
 } fl_detokenizer;
 
 void fl_detokenizer_init(fl_detokenizer *d, const fl_tokenizer *tok, bool special, char **stop,
@@ -43,9 +41,9 @@ void fl_detokenizer_release(fl_detokenizer *d);
  * index of the stop string that is complete now, -1: none. FL_ENOMEM. */
 int fl_detokenizer_token(fl_detokenizer *d, int32_t token, const float *logits, size_t n_vocab,
                          int *stopped);
-/* The next piece into *out: false when there is nothing to show. `last`: nothing is held back any
- * more. Pointers are valid until the next call on d. */
-int fl_detokenizer_piece(fl_detokenizer *d, bool last, fl_job_delta *out, bool *any);
+/* Appends the next piece, of text and tokens, to *out; there may be nothing to show. `last`:
+ * nothing is held back any more. FL_ENOMEM: part of it may be in *out. */
+int fl_detokenizer_piece(fl_detokenizer *d, bool last, fl_job_event *out);
 /* All text that was or will be shown. */
 const char *fl_detokenizer_text(const fl_detokenizer *d, size_t *len);
 

@@ -11,7 +11,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/wait.h"
+#include "base/cond.h"
 #include "retrieval/retrieval.h"
 #include "serve/engine_state.h"
 
@@ -388,7 +388,7 @@ static int enqueue(fl_engine *e, fl_job *j, fl_err *err) {
   return rc;
 }
 
-int fl_engine_submit(fl_engine *e, const fl_job_request *r, const fl_job_sink *sink, fl_job **job,
+int fl_engine_submit(fl_engine *e, fl_chat_request *r, const fl_job_sink *sink, fl_job **job,
                      fl_err *err) {
   fl_job *j = NULL;
   pthread_mutex_lock(&e->box->mu);
@@ -399,6 +399,8 @@ int fl_engine_submit(fl_engine *e, const fl_job_request *r, const fl_job_sink *s
   atomic_fetch_add(&j->refs, 1); /* ours, the queue's is the first */
   rc = enqueue(e, j, err);
   if (rc != FL_OK) {
+    *r = j->req; /* the caller's again */
+    j->req = (fl_chat_request){ 0 };
     fl_job_unref(j);
     fl_job_unref(j);
     return rc;

@@ -22,7 +22,8 @@
 #include "fleet/fleet.h"
 #include "model/generate.h"
 #include "retrieval/retrieval.h"
-#include "text/chat.h"
+#include "serve/chat_request.h"
+#include "serve/job_event.h"
 
 /* A disk, of the fleet or of spilled slots, that gives and takes nothing for longer hangs. */
 #define FL_DISK_PATIENCE_S 2.0
@@ -58,92 +59,24 @@ int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *
  * joins. */
 void fl_engine_stop(fl_engine *e, double grace_s);
 
-typedef enum fl_rag_mode { FL_RAG_AUTO, FL_RAG_NONE, FL_RAG_NAMED } fl_rag_mode;
-
-typedef struct fl_job_request {
-  const fl_message *msgs; /* copied; the last one is the user's */
-  size_t n_msgs;
-  bool thinking;
-  fl_sampling sampling; /* biases are copied */
-  uint64_t seed;
-  size_t max_new;
-  const char *const *stop; /* strings; copied */
-  size_t n_stop;
-  bool logprobs;
-  size_t top_logprobs; /* 0..20 */
-  fl_rag_mode rag;
-  const char *const *docs; /* FL_RAG_NAMED: names; copied */
-  size_t n_docs;
-  const char *conversation; /* id for the sticky selection; NULL: hash of the whole opening */
-  uint32_t owner;           /* rows, answers and selections are shared among equal ones only */
-} fl_job_request;
-
-typedef struct fl_job_doc {
-  uint32_t id;
-  const char *name;
-  fl_evidence why; /* zeros when it was named */
-  size_t rows;
-} fl_job_doc;
-
-/* Told once, when the job has its slot. Pointers are valid during the call. */
-typedef struct fl_job_start {
-  const fl_job_doc *docs;
-  size_t n_docs, rows;                 /* cartridge rows in front of the prompt */
-  size_t prompt_tokens, cached_tokens; /* tokens; cartridge rows are counted in neither */
-  double queue_s;
-} fl_job_start;
-
-typedef struct fl_job_logprob {
-  int32_t token;
-  float logprob;
-  const char *text; /* bytes of the token */
-  size_t len;
-} fl_job_logprob;
-
-/* A piece of answer: whole UTF-8, never past a stop string, never a prefix of one that may yet
- * complete. `tokens` entries with their alternatives when logprobs were asked for. */
-typedef struct fl_job_delta {
-  const char *text;
-  size_t len;
-  const fl_job_logprob *token; /* [n_tokens] tokens of this delta */
-  const fl_job_logprob *top;   /* [n_tokens * n_top] */
-  size_t n_tokens, n_top;
-} fl_job_delta;
-
-typedef enum fl_finish {
-  FL_FINISH_STOP,
-  FL_FINISH_LENGTH,
-  FL_FINISH_CANCELLED,
-  FL_FINISH_ERROR
-} fl_finish;
-
-typedef struct fl_job_end {
-  fl_finish finish;
-  const char *stop_string; /* which one, or NULL */
-  size_t completion_tokens, drafted, accepted;
-  double ttft_s, seconds;
-  int code;          /* FL_OK, or with FL_FINISH_ERROR: FL_EINPUT the conversation does not
-                                fit the context, or the memory even alone, behind its documents;
-                                FL_ENOMEM; FL_EFAIL the documents could not be had; FL_EFULL too
-                                many wait for a disk that does not answer (say 429) */
-  const char *error; /* one sentence with code < 0 */
-} fl_job_end;
-
-/* Called on the engine thread; must not block. Returning false from on_delta cancels. */
+/* Called on the engine's thread with what happened: the start, pieces, always and last, exactly
+ * once, the end. It must not block. What it wants to keep it merges away (job_event.h). Returning
+ * false cancels. */
 typedef struct fl_job_sink {
   void *ctx;
-  void (*on_start)(void *ctx, const fl_job_start *s);
-  bool (*on_delta)(void *ctx, const fl_job_delta *d);
-  void (*on_end)(void *ctx, const fl_job_end *e); /* always, exactly once, last */
+  bool (*on_event)(void *ctx, fl_job_event *e);
 } fl_job_sink;
 
-/* FL_EFULL: the queue is full (say 429). FL_EINPUT: the request cannot be rendered or is too long
- * for ctx; FL_ENOENT: a named document does not exist; FL_EBUSY: stopping. The sink is not called
- * then. *job may be NULL when the caller will not cancel. */
-int fl_engine_submit(fl_engine *e, const fl_job_request *r, const fl_job_sink *sink, fl_job **job,
+/* Takes the request over and leaves *r empty. Refused, it stays the caller's as it is, and the sink
+ * is not called: FL_EFULL: the queue is full (say 429); FL_EINPUT: the request cannot be rendered
+ * or is too long for ctx; FL_ENOENT: a named document does not exist; FL_EBUSY: stopping. *job may
+ * be NULL when the caller will not cancel. */
+int fl_engine_submit(fl_engine *e, fl_chat_request *r, const fl_job_sink *sink, fl_job **job,
                      fl_err *err);
+/* As it was submitted; valid until the job is released. */
+const fl_chat_request *fl_job_request(const fl_job *j);
 void fl_job_cancel(fl_job *j);  /* any thread; noticed within a step, inside prefill too */
-void fl_job_release(fl_job *j); /* after on_end, or right after cancel */
+void fl_job_release(fl_job *j); /* at any time; it runs on to its end unless it is cancelled */
 
 /* The embedding of a text by the recipe of the retrieval, of length 1, not centred (the centre
  * moves with the fleet). Blocks until the engine thread made it. out [d_model]. FL_EFULL, FL_EINPUT

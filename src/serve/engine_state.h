@@ -1,15 +1,6 @@
 /* engine_state.h - the engine's insides; private to engine.c, job.c, scheduler.c, io_wait.c,
  * warm_start.c, step.c.
  *
- * A job's life, and who moves it on:
- *
- *   submit        scheduler.c              step.c                step.c
- *   ------> QUEUED ------> PREFILL ------------> DECODE ------------> ended (on_end, once)
- *              |              |                     |
- *              |  (READING, while its rows come from a file, before PREFILL: `ready` is false)
- *              |  (QUEUED it also is while its cartridges are read: io_wait.c; others go past)
- *              +-- cancelled, refused, failed: fl_job_finish from anywhere --+
- *
  * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a
  * job's request is constant after submission; everything else belongs to the engine's thread. The
  * fleet is used under `fleet_mu`, because submit looks names up in it. Lock order: fleet_mu, then
@@ -19,31 +10,19 @@
 #define FL_SERVE_ENGINE_STATE_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "model/generate.h"
 #include "model/sampler.h"
-#include "serve/detokenize.h"
-#include "serve/engine.h"
-#include "serve/fleet_reader.h"
-#include "serve/prompt.h"
 #include "serve/doc_select.h"
-#include "serve/slots.h"
+#include "serve/fleet_reader.h"
+#include "serve/job.h"
+#include "serve/prompt.h"
 
 enum {
   FL_SERVE_SLOTS = 64,
   FL_STEP_ROWS = 256, /* rows of one pass at most */
   FL_DRAFT_ROWS = 32  /* draft rows of one pass, all jobs together */
 };
-
-/* Where jobs wait and wake the engine; outlives the engine as long as somebody holds a job. */
-typedef struct fl_mailbox {
-  pthread_mutex_t mu;
-  pthread_cond_t wake; /* the engine */
-  pthread_cond_t done; /* embeddings */
-  bool news;           /* under mu: something has come since the engine looked */
-  atomic_size_t refs;
-} fl_mailbox;
 
 /* A text to embed; lives on the waiting caller's stack. */
 typedef struct fl_embed_task {
@@ -56,59 +35,6 @@ typedef struct fl_embed_task {
   bool finished; /* under mu */
   fl_err err;
 } fl_embed_task;
-
-typedef struct fl_request { /* a copy of fl_job_request with its own memory */
-  fl_message *msgs;
-  size_t n_msgs;
-  bool thinking;
-  fl_sampling sampling;
-  uint64_t seed;
-  size_t max_new;
-  char **stop;
-  size_t n_stop;
-  bool logprobs;
-  size_t n_top;
-  fl_rag_mode rag;
-  fl_selection named;
-  char key[FL_HASH_TEXT]; /* of the conversation */
-  uint32_t owner;
-  char *bytes;         /* messages' texts */
-  fl_logit_bias *bias; /* the sampling's */
-} fl_request;
-
-struct fl_job {
-  fl_mailbox *box;
-  atomic_size_t refs;
-  atomic_bool cancel;
-  struct fl_job *next; /* queue; under mu */
-  fl_request req;
-  fl_job_sink sink;
-  double submitted;
-
-  /* The engine's thread. */
-  bool selected; /* docs and known_print are set */
-  fl_selection docs;
-  char known_print[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
-  fl_prefix *prefix;              /* held; NULL: not composed yet */
-  int loads;                      /* how often it had something read */
-  uint64_t look;                  /* the look that it waits for; 0: none */
-  fl_ids prompt;
-  bool ready;  /* its slot has the rows that are to be had */
-  size_t done; /* prompt tokens that have rows */
-  fl_slot *slot;
-  fl_ids out;
-  int32_t carry; /* last token, without a row yet */
-  fl_rng rng;
-  fl_suffix own; /* prompt and answer, for drafts */
-  fl_draft draft;
-  size_t n_draft; /* tokens of it in this step */
-  fl_gate gate;
-  fl_detokenizer deliver;
-  size_t max_new, drafted, accepted;
-  double first; /* clock of the first token */
-  int32_t row_token[1 + FL_DRAFT_MAX];
-  size_t rows, first_out; /* of this step: rows, and the first of its logits */
-};
 
 typedef struct fl_load { /* what is read for a job, or was */
   fl_fetch_plan *supply; /* the loader's until `there`; NULL: none */
@@ -169,17 +95,6 @@ struct fl_engine {
   size_t n_jobs; /* in active; n_active for others to read */
   bool told;     /* of a fleet that cannot be followed */
 };
-
-/* job.c */
-int fl_job_new(fl_job **out, fl_engine *e, const fl_job_request *r, const fl_job_sink *sink,
-               fl_err *err);
-void fl_job_unref(fl_job *j);
-void fl_mailbox_unref(fl_mailbox *b);
-void fl_mailbox_wake(fl_mailbox *b); /* any thread: the engine has something to look at */
-/* Ends a job wherever it is: gives slot and prefix back, remembers the answer, tells the sink,
- * drops the engine's reference. text: the sentence with code < 0. */
-void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string, int code,
-                   const char *text);
 
 /* scheduler.c */
 /* Moves jobs from the queue into slots; true: there was no time for all that might have gone. */

@@ -7,7 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "base/wait.h"
+#include "base/cond.h"
 #include "retrieval/retrieval.h"
 
 struct fl_fleet_reader {

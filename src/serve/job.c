@@ -21,77 +21,30 @@ void fl_mailbox_wake(fl_mailbox *b) {
   pthread_mutex_unlock(&b->mu);
 }
 
-static void request_release(fl_request *q) {
-  for (size_t i = 0; q->stop != NULL && i < q->n_stop; i++) fl_free(q->stop[i]);
-  fl_free(q->stop);
-  fl_free(q->msgs);
-  fl_free(q->bytes);
-  fl_free(q->bias);
-  *q = (fl_request){ 0 };
-}
-
 void fl_job_unref(fl_job *j) {
   if (j == NULL || atomic_fetch_sub(&j->refs, 1) > 1) return;
-  request_release(&j->req);
-  fl_ids_release(&j->prompt);
-  fl_ids_release(&j->out);
-  fl_suffix_release(&j->own);
-  fl_detokenizer_release(&j->deliver);
+  fl_chat_request_release(&j->req);
   fl_mailbox_unref(j->box);
   fl_free(j);
 }
 
-/* --- copying --- */
+/* --- what is asked --- */
 
-static int copy_messages(fl_request *q, const fl_job_request *r) {
-  size_t bytes = 1, at = 0;
-  for (size_t i = 0; i < r->n_msgs; i++)
-    if (!fl_add_size(bytes, r->msgs[i].len, &bytes)) return FL_ENOMEM;
-  q->msgs = fl_calloc(r->n_msgs, sizeof *q->msgs);
-  q->bytes = fl_malloc(bytes);
-  if (q->msgs == NULL || q->bytes == NULL) return FL_ENOMEM;
-  for (size_t i = 0; i < r->n_msgs; i++) {
-    if (r->msgs[i].len > 0) memcpy(q->bytes + at, r->msgs[i].text, r->msgs[i].len);
-    q->msgs[i] = (fl_message){ r->msgs[i].role, q->bytes + at, r->msgs[i].len };
-    at += r->msgs[i].len;
-  }
-  q->n_msgs = r->n_msgs;
-  return FL_OK;
-}
-
-static int copy_stops(fl_request *q, const fl_job_request *r) {
-  q->stop = fl_calloc(r->n_stop + 1, sizeof *q->stop);
-  if (q->stop == NULL) return FL_ENOMEM;
-  for (size_t i = 0; i < r->n_stop; i++) {
-    if (r->stop[i][0] == '\0') continue; /* would stop everything */
-    q->stop[q->n_stop] = fl_strdup(r->stop[i]);
-    if (q->stop[q->n_stop] == NULL) return FL_ENOMEM;
-    q->n_stop++;
-  }
-  return FL_OK;
-}
-
-static int copy_bias(fl_request *q, const fl_engine *e, fl_err *err) {
-  const size_t n = q->sampling.n_bias, n_vocab = fl_model_hparams(e->model)->n_vocab;
-  for (size_t i = 0; i < n; i++)
-    if (q->sampling.bias[i].token < 0 || (size_t)q->sampling.bias[i].token >= n_vocab)
+static int check_bias(const fl_chat_request *r, size_t n_vocab, fl_err *err) {
+  for (size_t i = 0; i < r->sampling.n_bias; i++) {
+    const int32_t token = r->sampling.bias[i].token;
+    if (token < 0 || (size_t)token >= n_vocab)
       return fl_fail(err, FL_EINPUT, "a bias for token %ld, which is none of the vocabulary's %zu",
-                     (long)q->sampling.bias[i].token, n_vocab);
-  q->bias = n > 0 ? fl_calloc(n, sizeof *q->bias) : NULL;
-  if (n > 0 && q->bias == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a request");
-  if (n > 0) memcpy(q->bias, q->sampling.bias, n * sizeof *q->bias);
-  q->sampling.bias = q->bias;
+                     (long)token, n_vocab);
+  }
   return FL_OK;
 }
 
-static int find_named(fl_selection *out, fl_engine *e, const fl_job_request *r, fl_err *err) {
+static int find_named(fl_selection *out, fl_engine *e, const fl_chat_request *r, fl_err *err) {
   int rc = FL_OK;
   if (e->fleet == NULL && r->n_docs > 0)
     return fl_fail(err, FL_ENOENT, "%s: there is no such document, this server has no fleet",
                    r->docs[0]);
-  if (r->n_docs > FL_PREFIX_DOCS)
-    return fl_fail(err, FL_EINPUT, "%zu documents named; %d are possible", r->n_docs,
-                   FL_PREFIX_DOCS);
   pthread_mutex_lock(&e->fleet_mu);
   for (size_t i = 0; rc == FL_OK && i < r->n_docs; i++) {
     size_t at;
@@ -101,30 +54,29 @@ static int find_named(fl_selection *out, fl_engine *e, const fl_job_request *r, 
       break;
     }
     fl_fleet_doc(e->fleet, at, &d);
-    out->doc[out->n] = d.id;
-    out->why[out->n++] = (fl_evidence){ 0 };
+    out->doc[out->n++] = d.id;
   }
   pthread_mutex_unlock(&e->fleet_mu);
   return rc;
 }
 
-static void make_key(fl_request *q, const char *conversation) {
-  if (conversation != NULL) {
-    fl_hash_bytes(q->key, conversation, strlen(conversation));
-    q->key[0] = 'i'; /* an id and an opening are never taken for each other */
+static void make_key(char key[FL_HASH_TEXT], const fl_chat_request *r) {
+  if (r->conversation != NULL) {
+    fl_hash_bytes(key, r->conversation, strlen(r->conversation));
+    key[0] = 'i'; /* an id and an opening are never taken for each other */
   } else {
-    fl_opening_hash(q->msgs, q->n_msgs, q->key);
+    fl_opening_hash(r->msgs, r->n_msgs, key);
   }
-  if (q->owner == 0) return;
+  if (r->owner == 0) return;
   char both[2 * FL_HASH_TEXT];
-  snprintf(both, sizeof both, "%lx %s", (unsigned long)q->owner, q->key);
-  fl_hash_bytes(q->key, both, strlen(both));
+  snprintf(both, sizeof both, "%lx %s", (unsigned long)r->owner, key);
+  fl_hash_bytes(key, both, strlen(both));
 }
 
 /* Shows that the conversation can be rendered and could fit, while the caller can still be told. */
-static int check_prompt(const fl_engine *e, const fl_request *q, fl_err *err) {
+static int check_prompt(const fl_engine *e, const fl_chat_request *r, fl_err *err) {
   fl_ids ids = { 0 };
-  const fl_prompt c = { .msgs = q->msgs, .n_msgs = q->n_msgs, .thinking = q->thinking };
+  const fl_prompt c = { .msgs = r->msgs, .n_msgs = r->n_msgs, .thinking = r->thinking };
   int rc = fl_prompt_ids(&e->renderer, &c, &ids, err);
   if (rc == FL_OK && ids.len + 1 > e->opt.ctx)
     rc = fl_fail(err, FL_EINPUT,
@@ -135,66 +87,64 @@ static int check_prompt(const fl_engine *e, const fl_request *q, fl_err *err) {
   return rc;
 }
 
-static int check_request(const fl_job_request *r, fl_err *err) {
+static int check_request(const fl_engine *e, const fl_chat_request *r, fl_err *err) {
   if (r->n_msgs == 0 || r->msgs[r->n_msgs - 1].role != FL_ROLE_USER)
     return fl_fail(err, FL_EINPUT, "a conversation has to end with a user's message");
   if (r->max_new == 0) return fl_fail(err, FL_EINPUT, "an answer of no tokens was asked for");
-  if (r->top_logprobs > 20)
-    return fl_fail(err, FL_EINPUT, "%zu alternatives asked for each token; 20 are possible",
-                   r->top_logprobs);
-  return FL_OK;
+  if (r->top_logprobs > FL_REQUEST_TOP_LOGPROBS)
+    return fl_fail(err, FL_EINPUT, "%zu alternatives asked for each token; %d are possible",
+                   r->top_logprobs, FL_REQUEST_TOP_LOGPROBS);
+  return check_bias(r, fl_model_hparams(e->model)->n_vocab, err);
 }
 
 /* Earlier answers of the conversation: the turn's own stream of draws, as in fl_chat. */
-static uint32_t turns_before(const fl_request *q) {
+static uint32_t answers_before(const fl_chat_request *r) {
   uint32_t n = 0;
-  for (size_t i = 0; i < q->n_msgs; i++) n += q->msgs[i].role == FL_ROLE_ASSISTANT;
+  for (size_t i = 0; i < r->n_msgs; i++) n += r->msgs[i].role == FL_ROLE_ASSISTANT;
   return n;
 }
 
-static int fill(fl_job *j, fl_engine *e, const fl_job_request *r, fl_err *err) {
-  fl_request *q = &j->req;
-  int rc = check_request(r, err);
-  if (rc != FL_OK) return rc;
-  q->thinking = r->thinking;
-  q->sampling = r->sampling;
-  q->seed = r->seed;
-  q->max_new = r->max_new;
-  q->logprobs = r->logprobs;
-  q->n_top = r->top_logprobs;
-  q->rag = r->rag;
-  q->owner = r->owner;
-  if (copy_messages(q, r) != FL_OK || copy_stops(q, r) != FL_OK)
-    return fl_fail(err, FL_ENOMEM, "not enough memory for a request");
-  make_key(q, r->conversation);
-  rc = copy_bias(q, e, err);
-  if (rc == FL_OK && r->rag == FL_RAG_NAMED) rc = find_named(&q->named, e, r, err);
-  if (rc == FL_OK) rc = check_prompt(e, q, err);
-  j->rng = fl_rng_stream(q->seed, FL_RNG_USER, 0, turns_before(q), 0);
+static void take_over(fl_job *j, fl_engine *e, fl_chat_request *r) {
+  const bool special = r->thinking && fl_model_template(e->model) == FL_TEMPLATE_GEMMA4;
+  j->req = *r;
+  *r = (fl_chat_request){ 0 };
+  j->submitted = fl_now_s();
+  j->rng = fl_rng_stream(j->req.seed, FL_RNG_USER, 0, answers_before(&j->req), 0);
   fl_gate_init(&j->gate);
-  bool special = q->thinking && fl_model_template(e->model) == FL_TEMPLATE_GEMMA4;
-  fl_detokenizer_init(&j->deliver, fl_model_tokenizer(e->model), special, q->stop, q->n_stop,
-                      q->logprobs, q->n_top);
-  return rc;
+  fl_detokenizer_init(&j->deliver, fl_model_tokenizer(e->model), special, j->req.stop,
+                      j->req.n_stop, j->req.logprobs, j->req.top_logprobs);
+  j->box = e->box;
+  atomic_fetch_add(&e->box->refs, 1);
 }
 
-int fl_job_new(fl_job **out, fl_engine *e, const fl_job_request *r, const fl_job_sink *sink,
+int fl_job_new(fl_job **out, fl_engine *e, fl_chat_request *r, const fl_job_sink *sink,
                fl_err *err) {
-  fl_job *j = fl_calloc(1, sizeof *j);
-  if (j == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a request");
+  int rc = check_request(e, r, err);
+  fl_job *j = rc == FL_OK ? fl_calloc(1, sizeof *j) : NULL;
+  if (rc == FL_OK && j == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory for a request");
+  if (rc != FL_OK) return rc;
   atomic_init(&j->refs, 1);
   atomic_init(&j->cancel, false);
   j->sink = *sink;
-  j->submitted = fl_now_s();
-  int rc = fill(j, e, r, err);
+  make_key(j->key, r);
+  if (r->rag == FL_RAG_NAMED) rc = find_named(&j->docs, e, r, err);
+  if (rc == FL_OK) rc = check_prompt(e, r, err);
   if (rc != FL_OK) {
     fl_job_unref(j);
     return rc;
   }
-  j->box = e->box;
-  atomic_fetch_add(&e->box->refs, 1);
+  j->selected = r->rag != FL_RAG_AUTO || e->fleet == NULL;
+  take_over(j, e, r);
   *out = j;
   return FL_OK;
+}
+
+const fl_chat_request *fl_job_request(const fl_job *j) { return &j->req; }
+
+bool fl_job_tell(fl_job *j) {
+  const bool go_on = j->sink.on_event(j->sink.ctx, &j->event);
+  fl_job_event_reset(&j->event);
+  return go_on;
 }
 
 /* --- the end --- */
@@ -232,27 +182,51 @@ static void count_end(fl_engine *e, const fl_job *j, fl_finish how, double in_sl
   pthread_mutex_unlock(&e->box->mu);
 }
 
+static char *copy(const char *s, bool *lost) {
+  char *c = s != NULL ? fl_strdup(s) : NULL;
+  *lost = *lost || (s != NULL && c == NULL);
+  return c;
+}
+
+static void tell_end(fl_job *j, fl_finish how, const char *stop_string, int code,
+                     const char *text) {
+  const double now = fl_now_s();
+  fl_job_event *v = &j->event;
+  fl_job_event_reset(v); /* a piece of which there was no memory for the rest */
+  v->ended = true;
+  v->finish = how;
+  v->stop_string = copy(stop_string, &v->lost);
+  v->completion_tokens = j->out.len;
+  v->drafted = j->drafted;
+  v->accepted = j->accepted;
+  v->ttft_s = j->first > 0 ? j->first - j->submitted : 0;
+  v->seconds = now - j->submitted;
+  v->code = code;
+  v->error = copy(text, &v->lost);
+  (void)fl_job_tell(j);
+}
+
+/* Others may hold the job for its request: what it worked with goes now. */
+static void release_work(fl_job *j) {
+  fl_ids_release(&j->prompt);
+  fl_ids_release(&j->out);
+  fl_suffix_release(&j->own);
+  fl_detokenizer_release(&j->deliver);
+  fl_job_event_release(&j->event);
+}
+
 void fl_job_finish(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string, int code,
                    const char *text) {
-  const double now = fl_now_s();
   fl_engine_need_over(e, j);
   remember(e, j, how, stop_string);
   if (j->slot != NULL) fl_slots_close(&e->slots, j->slot);
   fl_prefix_drop(j->prefix);
   leave_active(e, j);
-  count_end(e, j, how, j->slot != NULL ? now - j->submitted : 0);
+  count_end(e, j, how, j->slot != NULL ? fl_now_s() - j->submitted : 0);
   j->slot = NULL;
   j->prefix = NULL;
-  const fl_job_end end = { .finish = how,
-                           .stop_string = stop_string,
-                           .completion_tokens = j->out.len,
-                           .drafted = j->drafted,
-                           .accepted = j->accepted,
-                           .ttft_s = j->first > 0 ? j->first - j->submitted : 0,
-                           .seconds = now - j->submitted,
-                           .code = code,
-                           .error = text };
-  j->sink.on_end(j->sink.ctx, &end);
+  tell_end(j, how, stop_string, code, text);
+  release_work(j);
   fl_job_unref(j);
 }
 

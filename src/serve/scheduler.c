@@ -34,7 +34,7 @@ static int take_prefix(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   j->prefix = x;
   fl_engine_need_over(e, j); /* somebody else may have composed it */
   if (j->req.rag == FL_RAG_AUTO && e->fleet != NULL)
-    (void)fl_affinities_put(&e->stickies, j->req.key, &j->docs, x->print);
+    (void)fl_affinities_put(&e->stickies, j->key, &j->docs, x->print);
   return FL_OK;
 }
 
@@ -59,21 +59,19 @@ static int select_docs(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
                                     .adaptive = e->opt.adaptive,
                                     .margin = e->opt.margin };
   const fl_message *q = last_user(j);
+  const fl_affinity *known = fl_affinities_find(&e->stickies, j->key);
   fl_err why = { 0 };
   bool kept = false;
-  int rc = FL_OK;
-  if (j->req.rag == FL_RAG_AUTO && e->fleet != NULL) {
-    const fl_affinity *known = fl_affinities_find(&e->stickies, j->req.key);
-    rc = fl_doc_select(&j->docs, &kept, e->fleet, &o, known, q->text, q->len, &why);
-    if (rc == FL_EBUSY) rc = fl_engine_need_index(e, j, waits, err);
-    else if (rc != FL_OK) *err = why;
-    if (*waits) return rc;
-    if (rc == FL_OK && !kept) rc = trim_selection(e, j, err);
-    if (rc == FL_OK && kept) snprintf(j->known_print, sizeof j->known_print, "%s", known->print);
-    /* For those behind it in the queue that go past while it waits for the disk. */
-    if (rc == FL_OK && !kept) (void)fl_affinities_put(&e->stickies, j->req.key, &j->docs, "");
+  int rc = fl_doc_select(&j->docs, &kept, e->fleet, &o, known, q->text, q->len, &why);
+  if (rc == FL_EBUSY) rc = fl_engine_need_index(e, j, waits, err);
+  else if (rc != FL_OK) *err = why;
+  if (*waits || rc != FL_OK) return rc;
+  if (kept) {
+    snprintf(j->known_print, sizeof j->known_print, "%s", known->print);
   } else {
-    j->docs = j->req.named; /* empty without retrieval */
+    rc = trim_selection(e, j, err);
+    /* For those behind it in the queue that go past while it waits for the disk. */
+    if (rc == FL_OK) (void)fl_affinities_put(&e->stickies, j->key, &j->docs, "");
   }
   j->selected = rc == FL_OK;
   return rc;
@@ -127,29 +125,36 @@ static int open_slot(fl_engine *e, fl_job *j, fl_err *err) {
                            .ids = j->prompt.data,
                            .n = j->prompt.len,
                            .rows = used + j->max_new,
-                           .key = j->req.key,
+                           .key = j->key,
                            .owner = j->req.owner };
   return fl_slots_open(&j->slot, &e->slots, &w, err);
 }
 
+static bool tell_doc(const fl_engine *e, const fl_job *j, size_t i, fl_job_doc *out) {
+  fl_doc_info d = { .name = "" };
+  size_t at;
+  if (fl_doc_by_id(e->fleet, j->prefix->doc[i], &at)) fl_fleet_doc(e->fleet, at, &d);
+  *out = (fl_job_doc){
+    .id = d.id, .name = fl_strdup(d.name), .why = j->docs.why[i], .rows = j->prefix->doc_rows[i]
+  };
+  return out->name != NULL;
+}
+
 static void tell_start(fl_engine *e, fl_job *j) {
-  fl_job_doc doc[FL_PREFIX_DOCS];
-  fl_job_start s = { .docs = doc,
-                     .rows = j->prefix->rows,
-                     .prompt_tokens = j->prompt.len,
-                     .cached_tokens = j->done,
-                     .queue_s = fl_now_s() - j->submitted };
+  const size_t n = j->prefix->n_docs;
+  fl_job_event *v = &j->event;
+  v->started = true;
+  v->rows = j->prefix->rows;
+  v->prompt_tokens = j->prompt.len;
+  v->cached_tokens = j->done;
+  v->queue_s = fl_now_s() - j->submitted;
+  v->docs = n > 0 ? fl_calloc(n, sizeof *v->docs) : NULL;
   pthread_mutex_lock(&e->fleet_mu);
-  for (size_t i = 0; i < j->prefix->n_docs; i++) {
-    fl_doc_info d = { .name = "" };
-    size_t at;
-    if (fl_doc_by_id(e->fleet, j->prefix->doc[i], &at)) fl_fleet_doc(e->fleet, at, &d);
-    doc[s.n_docs++] = (fl_job_doc){
-      .id = d.id, .name = d.name, .why = j->docs.why[i], .rows = j->prefix->doc_rows[i]
-    };
-  }
+  while (v->docs != NULL && v->n_docs < n && tell_doc(e, j, v->n_docs, &v->docs[v->n_docs]))
+    v->n_docs++;
   pthread_mutex_unlock(&e->fleet_mu);
-  if (j->sink.on_start != NULL) j->sink.on_start(j->sink.ctx, &s);
+  v->lost = v->n_docs < n;
+  if (!fl_job_tell(j)) atomic_store(&j->cancel, true);
 }
 
 /* The slot has what rows there are: the rest of the prompt can be run. */

@@ -7,7 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "base/wait.h"
+#include "base/cond.h"
 #include "serve/engine.h"
 
 enum { LOOKS = 20 }; /* in FL_DISK_PATIENCE_S, by those who wait */

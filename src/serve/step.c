@@ -147,10 +147,9 @@ static bool take_token(const fl_engine *e, fl_sampler *sampler, fl_job *j, size_
 
 /* Hands over what can be shown; false when the sink wants no more. */
 static bool show(fl_job *j, bool last, int *rc) {
-  fl_job_delta d;
-  bool any = false;
-  *rc = fl_detokenizer_piece(&j->deliver, last, &d, &any);
-  return *rc == FL_OK && (!any || j->sink.on_delta(j->sink.ctx, &d));
+  *rc = fl_detokenizer_piece(&j->deliver, last, &j->event);
+  if (*rc != FL_OK) return false;
+  return (j->event.text.len == 0 && j->event.n_tokens == 0) || fl_job_tell(j);
 }
 
 static void finish_job(fl_engine *e, fl_job *j, const taken *t) {

@@ -16,19 +16,19 @@ static void recall_documents(fl_engine *e, const fl_spill_file *f) {
 static void recall_answer(fl_engine *e, const fl_spill_file *f, size_t first, size_t n) {
   const fl_ids before = { .data = f->ids, .len = first };
   fl_detokenizer d;
-  fl_job_delta piece;
-  bool any;
+  fl_job_event piece = { 0 };
   char scope[FL_SCOPE_TEXT];
   int rc = FL_OK, stopped;
   fl_answers_scope(scope, f->print, f->owner);
   fl_detokenizer_init(&d, fl_model_tokenizer(e->model), false, NULL, 0, false, 0);
   for (size_t i = 0; rc == FL_OK && i < n; i++)
     rc = fl_detokenizer_token(&d, f->ids[first + i], NULL, 0, &stopped);
-  if (rc == FL_OK) rc = fl_detokenizer_piece(&d, true, &piece, &any);
+  if (rc == FL_OK) rc = fl_detokenizer_piece(&d, true, &piece);
   if (rc == FL_OK)
     fl_answers_add(&e->answers, scope, &before, d.text.data != NULL ? d.text.data : "", d.text.len,
                    f->ids + first, n);
   fl_detokenizer_release(&d);
+  fl_job_event_release(&piece);
 }
 
 /* An answer stands between an opener and the end of its turn; contents hold no control tokens, so

@@ -4,55 +4,55 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "base/mem.h"
 
 enum { KIND_MAX_BYTES = 64 };
 
-static void print_u32s(fl_buf *out, const char *key, const uint32_t *v, size_t n) {
-  fl_buf_printf(out, ",\"%s\":[", key);
-  for (size_t i = 0; i < n; i++) fl_buf_printf(out, "%s%lu", i ? "," : "", (unsigned long)v[i]);
-  fl_buf_putc(out, ']');
-}
-
 static void print_text(fl_buf *out, const char *key, const char *s) {
-  fl_buf_printf(out, ",\"%s\":", key);
-  fl_json_escape(out, s != NULL ? s : "", s != NULL ? strlen(s) : 0);
+  fl_jsonw_str(out, key, s != NULL ? s : "");
 }
 
 static void print_targets(fl_buf *out, const fl_targets *t) {
-  fl_buf_puts(out, ",\"targets\":[");
+  fl_jsonw_open(out, "targets", '[');
   for (size_t r = 0; r < t->n_rows; r++) {
-    fl_buf_puts(out, r ? ",[" : "[");
-    for (uint32_t k = t->first[r]; k < t->first[r + 1]; k++)
-      fl_buf_printf(out, "%s%ld,%.9g", k > t->first[r] ? "," : "", (long)t->id[k],
-                    (double)t->prob[k]);
-    fl_buf_putc(out, ']');
+    fl_jsonw_open(out, NULL, '[');
+    for (uint32_t k = t->first[r]; k < t->first[r + 1]; k++) {
+      fl_jsonw_i64(out, NULL, t->id[k]);
+      fl_jsonw_float(out, NULL, t->prob[k]);
+    }
+    fl_jsonw_close(out, ']');
   }
-  fl_buf_putc(out, ']');
+  fl_jsonw_close(out, ']');
+}
+
+static void print_conv(fl_buf *out, const fl_conv *c) {
+  print_text(out, "kind", fl_conv_kind(c));
+  fl_jsonw_u64(out, "first", c->first);
+  fl_jsonw_u64(out, "end", c->end);
+  print_text(out, "request", c->request);
+  print_text(out, "answer", c->answer);
+  fl_jsonw_open(out, "tokens", '[');
+  for (size_t i = 0; i < c->tokens.len; i++) fl_jsonw_i64(out, NULL, c->tokens.data[i]);
+  fl_jsonw_close(out, ']');
+  fl_jsonw_open(out, "sup", '[');
+  for (size_t i = 0; i < c->targets.n_rows; i++) fl_jsonw_u64(out, NULL, c->sup[i]);
+  fl_jsonw_close(out, ']');
+  print_targets(out, &c->targets);
 }
 
 void fl_conv_print(fl_buf *out, const fl_conv *c, const fl_conv_label *label) {
-  fl_buf_printf(out, "{\"doc\":%lu", (unsigned long)label->doc);
+  fl_jsonw_open(out, NULL, '{');
+  fl_jsonw_u64(out, "doc", label->doc);
   print_text(out, "name", label->name);
   print_text(out, "hash", label->hash);
   if (label->tokenizer != NULL) print_text(out, "tokenizer", label->tokenizer);
-  fl_buf_printf(out, ",\"index\":%lu", (unsigned long)label->index);
-  if (label->of > 0) fl_buf_printf(out, ",\"of\":%lu", (unsigned long)label->of);
-  if (c == NULL) {
-    fl_buf_puts(out, ",\"skipped\":true}\n");
-    return;
-  }
-  print_text(out, "kind", fl_conv_kind(c));
-  fl_buf_printf(out, ",\"first\":%zu,\"end\":%zu", c->first, c->end);
-  print_text(out, "request", c->request);
-  print_text(out, "answer", c->answer);
-  fl_buf_puts(out, ",\"tokens\":[");
-  for (size_t i = 0; i < c->tokens.len; i++)
-    fl_buf_printf(out, "%s%ld", i ? "," : "", (long)c->tokens.data[i]);
-  fl_buf_putc(out, ']');
-  print_u32s(out, "sup", c->sup, c->targets.n_rows);
-  print_targets(out, &c->targets);
-  fl_buf_puts(out, "}\n");
+  fl_jsonw_u64(out, "index", label->index);
+  if (label->of > 0) fl_jsonw_u64(out, "of", label->of);
+  if (c != NULL) print_conv(out, c);
+  else fl_jsonw_bool(out, "skipped", true);
+  fl_jsonw_close(out, '}');
+  fl_buf_putc(out, '\n');
 }
 
 /* A whole number below `end`. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fs.h"
+#include "base/json_writer.h"
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
 #include "study/note.h"
@@ -139,9 +140,10 @@ static const char *chunk_of(const item *it, size_t *len) {
 }
 
 static void put_message(fl_buf *b, const char *role, const char *text, size_t len) {
-  fl_buf_printf(b, "{\"role\":\"%s\",\"content\":", role);
-  fl_json_escape(b, text, len);
-  fl_buf_putc(b, '}');
+  fl_jsonw_open(b, NULL, '{');
+  fl_jsonw_str(b, "role", role);
+  fl_jsonw_strn(b, "content", text, len);
+  fl_jsonw_close(b, '}');
 }
 
 /* A chat completion about the item's chunk. Thinking is switched off where the server knows how. */
@@ -155,21 +157,23 @@ static char *body_of(const maker *mk, const item *it, const char *user, bool bot
   fl_buf_puts(&system, fl_wrap_head);
   fl_buf_append(&system, chunk, len);
   fl_buf_puts(&system, fl_wrap_tail);
-  fl_buf_puts(&b, "{\"messages\":[");
+  fl_jsonw_open(&b, NULL, '{');
+  fl_jsonw_open(&b, "messages", '[');
   put_message(&b, "system", system.data ? system.data : "", system.len);
-  fl_buf_putc(&b, ',');
   put_message(&b, "user", user, strlen(user));
-  fl_buf_printf(&b, "],\"temperature\":%g,\"max_tokens\":%zu,\"seed\":%llu",
-                bot_b ? 0.0 : mk->o->temperature, bot_b ? mk->o->max_a : mk->o->max_q,
-                (unsigned long long)fl_rng_below(&rng, INT32_MAX));
-  if (mk->r->o.model) {
-    fl_buf_puts(&b, ",\"model\":");
-    fl_json_escape(&b, mk->r->o.model, strlen(mk->r->o.model));
+  fl_jsonw_close(&b, ']');
+  fl_jsonw_num(&b, "temperature", bot_b ? 0.0 : mk->o->temperature);
+  fl_jsonw_u64(&b, "max_tokens", bot_b ? mk->o->max_a : mk->o->max_q);
+  fl_jsonw_u64(&b, "seed", fl_rng_below(&rng, INT32_MAX));
+  if (mk->r->o.model) fl_jsonw_str(&b, "model", mk->r->o.model);
+  if (bot_b && !mk->r->o.local_teacher) {
+    fl_jsonw_bool(&b, "logprobs", true);
+    fl_jsonw_u64(&b, "top_logprobs", mk->o->top_k < MAX_TOP ? mk->o->top_k : (size_t)MAX_TOP);
   }
-  if (bot_b && !mk->r->o.local_teacher)
-    fl_buf_printf(&b, ",\"logprobs\":true,\"top_logprobs\":%zu",
-                  mk->o->top_k < MAX_TOP ? mk->o->top_k : (size_t)MAX_TOP);
-  fl_buf_puts(&b, ",\"chat_template_kwargs\":{\"enable_thinking\":false}}");
+  fl_jsonw_open(&b, "chat_template_kwargs", '{');
+  fl_jsonw_bool(&b, "enable_thinking", false);
+  fl_jsonw_close(&b, '}');
+  fl_jsonw_close(&b, '}');
   const bool oom = system.oom;
   fl_buf_release(&system);
   if (oom) b.oom = true;

@@ -25,7 +25,7 @@ struct fl_dist {
   size_t rank, count;
   const fl_dist_ops *ops;
   void *ctx;
-  bool apart;    /* an error or a stop was agreed on: nobody is to be waited for */
+  bool diverged; /* an error or a stop was agreed on: nobody is to be waited for */
   fl_err end;    /* which */
   head *head;    /* [count] of the running call */
   size_t *bytes; /* [count] */
@@ -62,7 +62,7 @@ bool fl_dist_leads(const fl_dist *d) { return fl_dist_rank(d) == 0; }
 
 /* The end that d->end tells of. */
 static int ended(fl_dist *d, fl_err *err) {
-  d->apart = true;
+  d->diverged = true;
   if (err != NULL && err->text[0] == '\0') *err = d->end;
   return d->end.code;
 }
@@ -98,22 +98,22 @@ static int end_of(fl_dist *d, const head *w, fl_err *err) {
 
 /* d->head = everybody's. */
 static int meet(fl_dist *d, const char *what, int rc, size_t n_bytes, fl_err *err) {
-  head mine;
-  if (d->apart) return rc != FL_OK ? rc : ended(d, err);
-  memset(&mine, 0, sizeof mine);
-  snprintf(mine.what, sizeof mine.what, "%s", what);
-  mine.code = rc;
-  mine.n_bytes = n_bytes;
-  if (rc != FL_OK && err != NULL) memcpy(mine.text, err->text, sizeof mine.text);
-  if (d->ops->gather(d->ctx, d->head, &mine, sizeof mine) != FL_OK) return broken(d, err);
+  head own;
+  if (d->diverged) return rc != FL_OK ? rc : ended(d, err);
+  memset(&own, 0, sizeof own);
+  snprintf(own.what, sizeof own.what, "%s", what);
+  own.code = rc;
+  own.n_bytes = n_bytes;
+  if (rc != FL_OK && err != NULL) memcpy(own.text, err->text, sizeof own.text);
+  if (d->ops->gather(d->ctx, d->head, &own, sizeof own) != FL_OK) return broken(d, err);
   for (size_t i = 0; i < d->count; i++) d->head[i].text[FL_ERR_TEXT - 1] = '\0';
   const head *w = worst(d);
   if (w != NULL) return end_of(d, w, err);
   for (size_t i = 1; i < d->count; i++) {
-    if (memcmp(d->head[i].what, d->head[0].what, sizeof mine.what) == 0) continue;
+    if (memcmp(d->head[i].what, d->head[0].what, sizeof own.what) == 0) continue;
     fl_fail(&d->end, FL_EFAIL,
             "rank %zu is at \"%.23s\" where rank 0 is at \"%.23s\"; the ranks "
-            "have gone apart, train again with --resume",
+            "have diverged, train again with --resume",
             i, d->head[i].what, d->head[0].what);
     return ended(d, err);
   }
@@ -124,15 +124,15 @@ int fl_dist_agree(fl_dist *d, const char *what, int rc, fl_err *err) {
   return fl_dist_count(d) == 1 ? rc : meet(d, what, rc, 0, err);
 }
 
-int fl_dist_gather(fl_dist *d, const char *what, int rc, void *all, const void *mine,
-                   size_t n_bytes, fl_err *err) {
+int fl_dist_gather(fl_dist *d, const char *what, int rc, void *all, const void *own, size_t n_bytes,
+                   fl_err *err) {
   if (fl_dist_count(d) == 1) {
-    if (rc == FL_OK) memcpy(all, mine, n_bytes);
+    if (rc == FL_OK) memcpy(all, own, n_bytes);
     return rc;
   }
   rc = meet(d, what, rc, n_bytes, err);
   if (rc != FL_OK) return rc;
-  return d->ops->gather(d->ctx, all, mine, n_bytes) == FL_OK ? FL_OK : broken(d, err);
+  return d->ops->gather(d->ctx, all, own, n_bytes) == FL_OK ? FL_OK : broken(d, err);
 }
 
 /* d->bytes, end from the heads; returns the sum. */
@@ -146,27 +146,27 @@ static size_t place_texts(fl_dist *d, size_t *end) {
   return total;
 }
 
-static int exchange_alone(int rc, const fl_buf *mine, fl_buf *all, size_t *end, fl_err *err) {
+static int exchange_alone(int rc, const fl_buf *own, fl_buf *all, size_t *end, fl_err *err) {
   if (rc != FL_OK) return rc;
-  fl_buf_append(all, mine->data, mine->len);
+  fl_buf_append(all, own->data, own->len);
   end[0] = all->len;
   return all->oom ? fl_fail(err, FL_ENOMEM, "not enough memory") : FL_OK;
 }
 
-int fl_dist_exchange(fl_dist *d, const char *what, int rc, const fl_buf *mine, fl_buf *all,
+int fl_dist_exchange(fl_dist *d, const char *what, int rc, const fl_buf *own, fl_buf *all,
                      size_t *end, fl_err *err) {
   fl_buf_reset(all);
-  if (rc == FL_OK && mine->oom)
+  if (rc == FL_OK && own->oom)
     rc = fl_fail(err, FL_ENOMEM, "not enough memory for what the ranks are to get");
-  if (fl_dist_count(d) == 1) return exchange_alone(rc, mine, all, end, err);
-  rc = meet(d, what, rc, mine->len, err);
+  if (fl_dist_count(d) == 1) return exchange_alone(rc, own, all, end, err);
+  rc = meet(d, what, rc, own->len, err);
   if (rc != FL_OK) return rc;
   const size_t total = place_texts(d, end);
   char *text = fl_malloc(total + 1);
   if (text == NULL)
     rc = fl_fail(err, FL_ENOMEM, "not enough memory for what the other ranks bring");
   rc = meet(d, "room", rc, 0, err); /* before anybody begins to send */
-  if (rc == FL_OK && d->ops->gather_each(d->ctx, text, mine->data, d->bytes) != FL_OK)
+  if (rc == FL_OK && d->ops->gather_each(d->ctx, text, own->data, d->bytes) != FL_OK)
     rc = broken(d, err);
   if (rc != FL_OK) {
     fl_free(text);

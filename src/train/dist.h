@@ -8,7 +8,7 @@
  *
  * Errors. A rank that fails returns through its callers as ever; the program's last call is
  * fl_dist_agree(), which meets the others wherever they are and hands them the code and the
- * sentence. After that the ranks are apart: further calls return the same without waiting for
+ * sentence. After that the ranks have diverged: further calls return the same without waiting for
  * anybody.
  */
 #ifndef FL_TRAIN_DIST_H
@@ -23,12 +23,12 @@
 
 /* FL_OK or FL_EFAIL; count is the number of ranks. Nobody's arguments overlap. */
 typedef struct fl_dist_ops {
-  /* all [count, n_bytes] = mine [n_bytes] of every rank. */
-  int (*gather)(void *ctx, void *all, const void *mine, size_t n_bytes);
+  /* all [count, n_bytes] = own [n_bytes] of every rank. */
+  int (*gather)(void *ctx, void *all, const void *own, size_t n_bytes);
   /* The same with n_bytes[r] of rank r, one after the other. */
-  int (*gather_each)(void *ctx, void *all, const void *mine, const size_t *n_bytes);
-  /* The root's block is cut into n_bytes[r] for rank r, one after the other: mine = this rank's. */
-  int (*scatter)(void *ctx, void *mine, const void *block, const size_t *n_bytes, size_t root);
+  int (*gather_each)(void *ctx, void *all, const void *own, const size_t *n_bytes);
+  /* The root's block is cut into n_bytes[r] for rank r, one after the other: own = this rank's. */
+  int (*scatter)(void *ctx, void *own, const void *block, const size_t *n_bytes, size_t root);
 } fl_dist_ops;
 
 typedef struct fl_dist fl_dist;
@@ -44,14 +44,14 @@ bool fl_dist_leads(const fl_dist *d);
 
 /* FL_OK when every rank brings FL_OK; otherwise the code of the lowest that does not, FL_EINTR only
  * when nothing worse is there, with its sentence. `what` (short) names the place: ranks that meet
- * at different ones have gone apart, FL_EFAIL. */
+ * at different ones have diverged, FL_EFAIL. */
 int fl_dist_agree(fl_dist *d, const char *what, int rc, fl_err *err);
 /* Agrees and gathers: all [count, n_bytes]. */
-int fl_dist_gather(fl_dist *d, const char *what, int rc, void *all, const void *mine,
-                   size_t n_bytes, fl_err *err);
+int fl_dist_gather(fl_dist *d, const char *what, int rc, void *all, const void *own, size_t n_bytes,
+                   fl_err *err);
 /* Agrees and gathers texts of any length: rank r's is all->data[end[r - 1] .. end[r]),
  * end [count]. */
-int fl_dist_exchange(fl_dist *d, const char *what, int rc, const fl_buf *mine, fl_buf *all,
+int fl_dist_exchange(fl_dist *d, const char *what, int rc, const fl_buf *own, fl_buf *all,
                      size_t *end, fl_err *err);
 
 /* sum [n] = block 0 + block 1 + ..., each added to the sum of those before it, on every rank. Block

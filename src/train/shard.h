@@ -16,14 +16,14 @@ typedef struct fl_shard {
   fl_dist *dist;
   size_t max_convs, max_parts;
   size_t *owner; /* [max_convs] rank of each conversation */
-  size_t *mine;  /* [max_convs] this rank's, ascending */
-  size_t n_mine;
+  size_t *local; /* [max_convs] this rank's, ascending */
+  size_t n_local;
   double *loss; /* [max_convs] sum of a conversation's losses */
   /* What follows is empty for a process that is alone. */
   double *all_loss;    /* [ranks, max_convs] */
   size_t *load;        /* [ranks] */
-  fl_rows *apart;      /* [max_convs, max_parts] contributions beside the gradients */
-  bool *in_place;      /* [trainees] the gradient holds a contribution */
+  fl_rows *own_grad;   /* [max_convs, max_parts] contributions beside the gradients */
+  bool *in_place;      /* [trainables] the gradient holds a contribution */
   const float **block; /* [max_convs] */
   size_t *block_owner; /* [max_convs] */
   float *scratch;      /* [FL_DIST_PIECE] */
@@ -32,19 +32,19 @@ typedef struct fl_shard {
 int fl_shard_init(fl_shard *s, fl_dist *dist, size_t max_convs, size_t max_parts, fl_err *err);
 void fl_shard_release(fl_shard *s);
 
-/* Sets owner and mine: the long ones first, each to the rank with the least to do. Without `spread`
- * all are this rank's. */
+/* Sets owner and local: the long ones first, each to the rank with the least to do. Without
+ * `spread` all are this rank's. */
 void fl_shard_plan(fl_shard *s, const fl_step_conv *convs, size_t n, bool spread);
 /* Makes room for what this rank's conversations give; FL_ENOMEM. fl_shard_drop gives it back. */
-int fl_shard_room(fl_shard *s, const fl_trainable *trainees, size_t n_trainees,
+int fl_shard_room(fl_shard *s, const fl_trainable *trainables, size_t n_trainees,
                   const fl_step_conv *convs, fl_err *err);
 void fl_shard_drop(fl_shard *s);
 /* Where conversation conv's contribution to its k-th part is added (zeroed); NULL: not trained. */
-fl_rows *fl_shard_grad(const fl_shard *s, const fl_trainable *trainees, const fl_step_conv *convs,
+fl_rows *fl_shard_grad(const fl_shard *s, const fl_trainable *trainables, const fl_step_conv *convs,
                        size_t conv, size_t k);
 /* After the ranks' own passes, rc telling how they went: loss [n] of all, and the gradients summed.
  * Without FL_OK nothing is to be done with either. */
-int fl_shard_collect(fl_shard *s, const fl_kernels *kern, int rc, const fl_trainable *trainees,
+int fl_shard_collect(fl_shard *s, const fl_kernels *kern, int rc, const fl_trainable *trainables,
                      size_t n_trainees, const fl_step_conv *convs, size_t n, fl_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* step.c - one step: compose, forward, loss, backward, optimizer. Which conversations are this
- * rank's: shard.h; they are numbered here as they are there, in `mine`.
+ * rank's: shard.h; they are numbered here as they are there, in `local`.
  *
  * A conversation stands behind the cartridges' own arrays, which the pass lays out layer by layer:
  * no composed prefix is held. Conversations are cut into groups, in order: as many as fit a pass
@@ -30,14 +30,14 @@ struct fl_stepper {
   size_t *row;             /* [max_sup] */
   fl_target_row *target;   /* [max_sup] */
   double *row_loss;        /* [max_sup] */
-  fl_shard spread;
+  fl_shard shard;
   const struct job *running; /* while its groups run */
 };
 
 /* One call's arguments. */
 typedef struct job {
   fl_stepper *s;
-  const fl_trainable *trainees;
+  const fl_trainable *trainables;
   size_t n_trainees;
   const fl_step_conv *convs;
   size_t n_convs;
@@ -53,14 +53,14 @@ typedef struct job {
 static void layer_rests(void *ctx, size_t layer) {
   const job *j = ((const fl_stepper *)ctx)->running;
   for (size_t i = 0; i < j->n_trainees; i++) {
-    const fl_trainable *t = &j->trainees[i];
+    const fl_trainable *t = &j->trainables[i];
     fl_rows_evict_pages_layer(&t->cart->rows, layer);
     if (t->grad && t->grad->block) fl_rows_evict_pages_layer(t->grad, layer);
   }
 }
 
 /* The at-th of this rank's conversations. */
-static const fl_step_conv *own(const job *j, size_t at) { return &j->convs[j->s->spread.mine[at]]; }
+static const fl_step_conv *own(const job *j, size_t at) { return &j->convs[j->s->shard.local[at]]; }
 
 /* --- birth --------------------------------------------------------------------------------- */
 
@@ -79,7 +79,7 @@ static int alloc_scratch(fl_stepper *s, fl_err *err) {
   if (!s->prefix || !s->span || !s->grad_span || !s->grad_part || !s->row || !s->target ||
       !s->row_loss)
     return fl_fail(err, FL_ENOMEM, "out of memory for a training step; lower --accum");
-  return fl_shard_init(&s->spread, l->dist, l->max_convs, l->max_parts, err);
+  return fl_shard_init(&s->shard, l->dist, l->max_convs, l->max_parts, err);
 }
 
 static int size_pass(fl_stepper *s, fl_err *err) {
@@ -130,7 +130,7 @@ void fl_stepper_free(fl_stepper *s) {
   fl_free(s->row);
   fl_free(s->target);
   fl_free(s->row_loss);
-  fl_shard_release(&s->spread);
+  fl_shard_release(&s->shard);
   fl_free(s);
 }
 
@@ -169,7 +169,7 @@ static int check_conv(const job *j, const fl_step_conv *sc) {
                    sc->n_parts, l->max_parts);
   for (size_t i = 0; i < sc->n_parts; i++) {
     assert(sc->parts[i] < j->n_trainees);
-    const fl_cartridge *cart = j->trainees[sc->parts[i]].cart;
+    const fl_cartridge *cart = j->trainables[sc->parts[i]].cart;
     int rc = fl_cartridge_fits(cart, fl_model_hparams(j->s->model), "a cartridge", j->err);
     if (rc != FL_OK) return rc;
     prefix_rows += cart->rows.n_rows;
@@ -212,7 +212,7 @@ static int check_job(job *j) {
 static size_t group_end(const job *j, size_t first) {
   const fl_stepper *s = j->s;
   size_t rows = 0, sup = 0, end = first;
-  while (end < s->spread.n_mine) {
+  while (end < s->shard.n_local) {
     const fl_conv *c = own(j, end)->conv;
     rows += conv_rows(c);
     sup += c->targets.n_rows;
@@ -236,7 +236,7 @@ static void gather_spans(job *j, size_t first, size_t n) {
                             .parts = part,
                             .n_parts = c->n_parts };
     for (size_t k = 0; k < c->n_parts; k++) {
-      const fl_cartridge *cart = j->trainees[c->parts[k]].cart;
+      const fl_cartridge *cart = j->trainables[c->parts[k]].cart;
       *part++ = (fl_prefix_part){ cart->rows.n_rows, cart->rows.k, cart->rows.v };
       position = fl_position_after(cart, position, s->lim.positions);
     }
@@ -269,9 +269,9 @@ static void gather_grads(const job *j, size_t first, size_t n) {
     const fl_step_conv *c = own(j, first + i);
     s->grad_span[i] = (fl_grad_span){ .parts = part, .n_parts = c->n_parts };
     for (size_t k = 0; k < c->n_parts; k++) {
-      const fl_cartridge *cart = j->trainees[c->parts[k]].cart;
+      const fl_cartridge *cart = j->trainables[c->parts[k]].cart;
       const fl_rows *g =
-          fl_shard_grad(&s->spread, j->trainees, j->convs, s->spread.mine[first + i], k);
+          fl_shard_grad(&s->shard, j->trainables, j->convs, s->shard.local[first + i], k);
       assert(!g || g->n_rows == cart->rows.n_rows - cart->frozen);
       *part++ = (fl_grad_part){ .n_rows = cart->rows.n_rows,
                                 .skip = cart->frozen,
@@ -287,7 +287,7 @@ static void add_losses(const job *j, size_t first, size_t n) {
   for (size_t i = 0; i < n; i++) {
     double loss = 0;
     for (size_t r = 0; r < own(j, first + i)->conv->targets.n_rows; r++) loss += *row++;
-    j->s->spread.loss[j->s->spread.mine[first + i]] = loss;
+    j->s->shard.loss[j->s->shard.local[first + i]] = loss;
   }
 }
 
@@ -323,7 +323,7 @@ static int open_grads(job *j) {
   j->lent = fl_calloc(j->n_trainees + 1, sizeof *j->lent);
   if (!j->lent) return fl_fail(j->err, FL_ENOMEM, "out of memory for a training step");
   for (size_t i = 0; rc == FL_OK && i < j->n_trainees; i++) {
-    const fl_trainable *t = &j->trainees[i];
+    const fl_trainable *t = &j->trainables[i];
     if (t->grad && t->grad->block) fl_rows_zero(t->grad);
     if (!t->grad || t->grad->block || !is_visible(j, i)) continue;
     rc = fl_cart_grad_init(t->grad, fl_model_hparams(j->s->model), t->cart, j->err);
@@ -334,7 +334,7 @@ static int open_grads(job *j) {
 }
 
 static void close_grad(const job *j, size_t trainee) {
-  if (j->lent && j->lent[trainee]) fl_rows_release(j->trainees[trainee].grad);
+  if (j->lent && j->lent[trainee]) fl_rows_release(j->trainables[trainee].grad);
 }
 
 static void close_grads(job *j) {
@@ -348,9 +348,9 @@ static int run_own(job *j) {
   fl_stepper *s = j->s;
   int rc = open_grads(j);
   if (rc == FL_OK && j->backward)
-    rc = fl_shard_room(&s->spread, j->trainees, j->n_trainees, j->convs, j->err);
+    rc = fl_shard_room(&s->shard, j->trainables, j->n_trainees, j->convs, j->err);
   s->running = j;
-  for (size_t at = 0, end; rc == FL_OK && at < s->spread.n_mine; at = end) {
+  for (size_t at = 0, end; rc == FL_OK && at < s->shard.n_local; at = end) {
     end = group_end(j, at);
     rc = run_group(j, at, end - at);
   }
@@ -359,13 +359,13 @@ static int run_own(job *j) {
 }
 
 static int run_job(job *j) {
-  fl_shard *sp = &j->s->spread;
+  fl_shard *sp = &j->s->shard;
   int rc = check_job(j);
   if (rc != FL_OK) return rc;
   fl_shard_plan(sp, j->convs, j->n_convs, j->backward);
   rc = run_own(j);
   if (j->backward)
-    rc = fl_shard_collect(sp, fl_model_kernels(j->s->model), rc, j->trainees, j->n_trainees,
+    rc = fl_shard_collect(sp, fl_model_kernels(j->s->model), rc, j->trainables, j->n_trainees,
                           j->convs, j->n_convs, j->err);
   fl_shard_drop(sp);
   for (size_t i = 0; i < j->n_convs; i++) j->loss += sp->loss[i];
@@ -382,7 +382,7 @@ static int run_job(job *j) {
 static double norm_and_clip(const job *j, double clip) {
   double sum = 0;
   for (size_t i = 0; i < j->n_trainees; i++) {
-    fl_rows *g = j->trainees[i].grad;
+    fl_rows *g = j->trainables[i].grad;
     if (!g || !is_visible(j, i)) continue;
     const double norm = fl_rows_norm(g);
     sum += norm * norm;
@@ -412,10 +412,10 @@ static int grad_job(job *j, double clip, fl_step_result *r) {
   return FL_OK;
 }
 
-int fl_step_grad(fl_stepper *s, fl_trainable *trainees, size_t n_trainees,
+int fl_step_grad(fl_stepper *s, fl_trainable *trainables, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err) {
   job j = { .s = s,
-            .trainees = trainees,
+            .trainables = trainables,
             .n_trainees = n_trainees,
             .convs = convs,
             .n_convs = n_convs,
@@ -429,7 +429,7 @@ int fl_step_grad(fl_stepper *s, fl_trainable *trainees, size_t n_trainees,
 
 static void take_steps(job *j, const fl_rate *rate) {
   for (size_t i = 0; i < j->n_trainees; i++) {
-    const fl_trainable *t = &j->trainees[i];
+    const fl_trainable *t = &j->trainables[i];
     if (!t->grad || !is_visible(j, i)) continue;
     const double lr = fl_rate_at(rate, t->cart->steps);
     fl_adam_step(fl_model_kernels(j->s->model), j->s->team, t->cart, t->adam, t->grad, lr);
@@ -437,10 +437,10 @@ static void take_steps(job *j, const fl_rate *rate) {
   }
 }
 
-int fl_step(fl_stepper *s, fl_trainable *trainees, size_t n_trainees, const fl_step_conv *convs,
+int fl_step(fl_stepper *s, fl_trainable *trainables, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err) {
   job j = { .s = s,
-            .trainees = trainees,
+            .trainables = trainables,
             .n_trainees = n_trainees,
             .convs = convs,
             .n_convs = n_convs,
@@ -455,10 +455,10 @@ int fl_step(fl_stepper *s, fl_trainable *trainees, size_t n_trainees, const fl_s
   return rc;
 }
 
-int fl_step_eval(fl_stepper *s, const fl_trainable *trainees, size_t n_trainees,
+int fl_step_eval(fl_stepper *s, const fl_trainable *trainables, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err) {
   job j = { .s = s,
-            .trainees = trainees,
+            .trainables = trainables,
             .n_trainees = n_trainees,
             .convs = convs,
             .n_convs = n_convs,

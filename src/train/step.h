@@ -27,7 +27,7 @@ typedef struct fl_trainable {
 
 typedef struct fl_step_conv {
   const fl_conv *conv;
-  const size_t *parts; /* indices of trainees in the order they stand in the prefix */
+  const size_t *parts; /* indices of trainables in the order they stand in the prefix */
   size_t n_parts;
 } fl_step_conv;
 
@@ -74,14 +74,14 @@ void fl_stepper_free(fl_stepper *s);
 
 /* Without FL_OK nothing changed but the gradients; a loss or gradient that is not finite is
  * FL_EFAIL before any cartridge moved. */
-int fl_step(fl_stepper *s, fl_trainable *trainees, size_t n_trainees, const fl_step_conv *convs,
+int fl_step(fl_stepper *s, fl_trainable *trainables, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err);
 /* Losses only (held-out), nothing changes; by this rank alone. */
-int fl_step_eval(fl_stepper *s, const fl_trainable *trainees, size_t n_trainees,
+int fl_step_eval(fl_stepper *s, const fl_trainable *trainables, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err);
-/* Gradients only, for gates and tests: trainees' grad, which has a block, is filled; no optimizer
+/* Gradients only, for gates and tests: trainables' grad, which has a block, is filled; no optimizer
  * step. */
-int fl_step_grad(fl_stepper *s, fl_trainable *trainees, size_t n_trainees,
+int fl_step_grad(fl_stepper *s, fl_trainable *trainables, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err);
 
 #endif

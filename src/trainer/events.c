@@ -1,6 +1,6 @@
 /* events.c - what a training writes into the event log (flotilla-events(5)). */
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -11,24 +11,21 @@
 #include "trainer/state.h"
 #include "kernels/peak.h"
 
-static void raw(fl_event *e, const char *key, fl_buf *b) {
-  if (!b->oom) fl_event_raw(e, key, b->len > 0 ? b->data : "[]");
-  fl_buf_reset(b);
+/* The ids of documents given by their positions. */
+static void put_ids(fl_event *e, const char *key, const fl_fleet *f, const size_t *doc, size_t n) {
+  fl_jsonw_open(&e->text, key, '[');
+  for (size_t i = 0; i < n; i++) fl_jsonw_u64(&e->text, NULL, f->m.doc[doc[i]].id);
+  fl_jsonw_close(&e->text, ']');
 }
 
-/* [id,id,...] of documents given by their positions. */
-static void put_ids(fl_buf *b, const fl_fleet *f, const size_t *doc, size_t n) {
-  fl_buf_putc(b, '[');
-  for (size_t i = 0; i < n; i++)
-    fl_buf_printf(b, "%s%lu", i ? "," : "", (unsigned long)f->m.doc[doc[i]].id);
-  fl_buf_putc(b, ']');
+static uint32_t resident_id(const fl_trainer *t, size_t slot) {
+  return t->f->m.doc[t->res.slot[slot]->doc].id;
 }
 
-static void put_residents(fl_buf *b, const fl_trainer *t) {
-  fl_buf_putc(b, '[');
-  for (size_t i = 0; i < t->res.n; i++)
-    fl_buf_printf(b, "%s%lu", i ? "," : "", (unsigned long)t->f->m.doc[t->res.slot[i]->doc].id);
-  fl_buf_putc(b, ']');
+static void put_residents(fl_event *e, const fl_trainer *t) {
+  fl_jsonw_open(&e->text, "resident", '[');
+  for (size_t i = 0; i < t->res.n; i++) fl_jsonw_u64(&e->text, NULL, resident_id(t, i));
+  fl_jsonw_close(&e->text, ']');
 }
 
 void fl_log_docs(const fl_trainer *t) {
@@ -53,31 +50,27 @@ void fl_log_replayed(const fl_trainer *t, size_t doc, uint32_t conv, const fl_co
 }
 
 /* The parts each conversation saw, and the steps of everybody who was visible. */
-static void put_visibility(fl_event *e, const fl_trainer *t, const fl_round_report *r, fl_buf *b) {
-  const fl_manifest *m = &t->f->m;
-  fl_buf_putc(b, '[');
+static void put_visibility(fl_event *e, const fl_trainer *t, const fl_round_report *r) {
+  fl_buf *b = &e->text;
+  fl_jsonw_open(b, "parts", '[');
   for (size_t i = 0; i < r->n_convs; i++) {
-    fl_buf_puts(b, i ? ",[" : "[");
+    fl_jsonw_open(b, NULL, '[');
     for (size_t k = 0; k < r->conv[i].n_parts; k++)
-      fl_buf_printf(b, "%s%lu", k ? "," : "",
-                    (unsigned long)m->doc[t->res.slot[r->conv[i].parts[k]]->doc].id);
-    fl_buf_putc(b, ']');
+      fl_jsonw_u64(b, NULL, resident_id(t, r->conv[i].parts[k]));
+    fl_jsonw_close(b, ']');
   }
-  fl_buf_putc(b, ']');
-  raw(e, "parts", b);
-  fl_buf_putc(b, '{');
+  fl_jsonw_close(b, ']');
+  fl_jsonw_open(b, "steps", '{');
   for (size_t i = 0; i < t->res.n; i++) {
-    const fl_doc_entry *d = &m->doc[t->res.slot[i]->doc];
-    fl_buf_printf(b, "%s\"%lu\":%llu", i ? "," : "", (unsigned long)d->id,
-                  (unsigned long long)d->steps);
+    char id[16];
+    snprintf(id, sizeof id, "%lu", (unsigned long)resident_id(t, i));
+    fl_jsonw_u64(b, id, t->f->m.doc[t->res.slot[i]->doc].steps);
   }
-  fl_buf_putc(b, '}');
-  raw(e, "steps", b);
+  fl_jsonw_close(b, '}');
 }
 
 void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_fleet *f = t->f;
-  fl_buf b = { 0 };
   fl_event e;
   fl_event_begin(&e, "round");
   fl_event_int(&e, "round", (int64_t)f->m.rounds);
@@ -89,7 +82,7 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_event_int(&e, "tokens", (int64_t)r->step.n_sup);
   fl_event_int(&e, "rows", (int64_t)r->step.n_rows);
   fl_event_int(&e, "fresh", (int64_t)r->n_fresh);
-  put_visibility(&e, t, r, &b);
+  put_visibility(&e, t, r);
   fl_event_num(&e, "seconds", r->seconds);
   fl_event_num(&e, "gen_s", r->study.gen_s);
   fl_event_num(&e, "teacher_s", 0); /* a by-product of the generating pass */
@@ -105,10 +98,8 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_event_int(&e, "peak_rss", (int64_t)fl_peak_rss_bytes());
   fl_event_int(&e, "resident_bytes",
                (int64_t)fl_residency_bytes(&t->res, fl_model_hparams(f->model)));
-  put_residents(&b, t);
-  raw(&e, "resident", &b);
+  put_residents(&e, t);
   fl_event_emit(f->log, &e);
-  fl_buf_release(&b);
   t->io_s = 0;
   if (t->hooks == NULL || t->hooks->progress == NULL) return;
   double elapsed = fl_now_s() - t->began_s;
@@ -130,31 +121,24 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
 
 void fl_log_rotation(const fl_trainer *t, const size_t *out, size_t n_out, const size_t *in,
                      size_t n_in) {
-  fl_buf b = { 0 };
   fl_event e;
   fl_event_begin(&e, "rotate");
   fl_event_int(&e, "round", (int64_t)t->f->m.rounds);
-  put_ids(&b, t->f, out, n_out);
-  raw(&e, "out", &b);
-  put_ids(&b, t->f, in, n_in);
-  raw(&e, "in", &b);
+  put_ids(&e, "out", t->f, out, n_out);
+  put_ids(&e, "in", t->f, in, n_in);
   fl_event_emit(t->f->log, &e);
-  fl_buf_release(&b);
 }
 
 void fl_log_coverage(const fl_trainer *t) {
-  fl_buf b = { 0 };
   for (size_t i = 0; i < t->res.n; i++) {
     const fl_doc_entry *d = &t->f->m.doc[t->res.slot[i]->doc];
     fl_event e;
     fl_event_begin(&e, "coverage");
     fl_event_int(&e, "doc", d->id);
     fl_event_int(&e, "tokens", (int64_t)fl_coverage_tokens(&d->coverage));
-    fl_coverage_print(&b, &d->coverage);
-    raw(&e, "spans", &b);
+    fl_coverage_print(&e.text, "spans", &d->coverage);
     fl_event_emit(t->f->log, &e);
   }
-  fl_buf_release(&b);
 }
 
 void fl_log_heldout(const fl_trainer *t, size_t doc, double alone, double composed, double teacher,

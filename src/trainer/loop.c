@@ -38,8 +38,8 @@ int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err) {
   double began = fl_now_s();
   fl_commit c = { .dir = t->f->dir };
   if (!fl_dist_leads(t->f->dist)) return follow_save(t, err);
-  if (t->apart)
-    return fl_fail(err, FL_EFAIL, "%s: the ranks went apart; train again with --resume", t->f->dir);
+  if (t->diverged)
+    return fl_fail(err, FL_EFAIL, "%s: the ranks diverged; train again with --resume", t->f->dir);
   if (!anything_dirty(t)) return FL_OK;
   int rc = fl_residency_save(&t->res, t->f, &c, err);
   if (rc == FL_OK) {
@@ -57,10 +57,10 @@ int fl_trainer_save(fl_trainer *t, const char *reason, fl_err *err) {
   return rc;
 }
 
-/* Ranks that have gone apart save nothing more. */
+/* Ranks that have diverged save nothing more. */
 static int compare_ranks(fl_trainer *t, fl_err *err) {
   const int rc = fl_ranks_compare(t, err);
-  t->apart = t->apart || rc == FL_EFAIL;
+  t->diverged = t->diverged || rc == FL_EFAIL;
   return rc;
 }
 
@@ -321,7 +321,7 @@ static int finish(fl_trainer *t, int rc, fl_err *err) {
   if (!fl_dist_leads(f->dist)) return rc;
   /* After a step that went wrong the rounds before it are still good. */
   const bool well = rc == FL_OK || rc == FL_EINTR;
-  if (well || (rc == FL_EFAIL && !t->apart)) {
+  if (well || (rc == FL_EFAIL && !t->diverged)) {
     int saved = fl_trainer_save(t, rc == FL_OK ? "end" : status, well ? err : NULL);
     if (saved != FL_OK && well) {
       rc = saved;
@@ -359,10 +359,11 @@ int fl_fleet_train(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
                    .last_round = f->m.rounds + f->opts.rounds };
   if (t.last_round >= UINT32_MAX)
     return fl_fail(err, FL_EUSAGE, "--rounds: more than a fleet can count (4294967294 in all)");
+  t.protocol = fl_trainer_protocol(&t);
   f->rows_of = fl_trainer_cartridge;
   f->rows_ctx = &t;
   if (fl_dist_leads(f->dist) &&
-      fl_control_open(&t.control, f->dir, fl_trainer_control, &t, &why) != FL_OK)
+      fl_control_open(&t.control, f->dir, fl_control_handle, &t.protocol, &why) != FL_OK)
     fl_warn("%s", why.text);
   fl_fleet_log_run(f, "train", t.last_round);
   int rc = finish(&t, train(&t, e), e);

@@ -14,7 +14,7 @@
 #define FL_TRAINER_STATE_H
 
 #include "trainer/lookahead.h"
-#include "fleet/control_socket.h"
+#include "answer/control_protocol.h"
 #include "trainer/heldout.h"
 #include "trainer/sizes.h"
 #include "trainer/residency.h"
@@ -26,6 +26,7 @@ struct fl_trainer {
   fl_fleet *f;
   const fl_train_hooks *hooks;
   fl_control *control;
+  fl_control_protocol protocol; /* of it */
   fl_residency res;
   fl_pass *pass; /* of generation; answers use the fleet's own */
   fl_kv_pool *pool;
@@ -36,7 +37,7 @@ struct fl_trainer {
   size_t budget;               /* that residents and plan follow; others may be set */
   double began_s, io_s;        /* io_s: reading and writing since the last round event */
   bool stop, paused, one_step; /* one_step: pause again after the next round */
-  bool apart;                  /* the ranks hold other rows than each other: nothing is saved */
+  bool diverged;               /* the ranks hold other rows than each other: nothing is saved */
 };
 
 /* --- init.c --- */
@@ -53,8 +54,7 @@ int fl_trainer_heldout(fl_trainer *t, fl_err *err);
 int fl_trainer_evaluate(fl_trainer *t, fl_err *err);
 
 /* --- control.c --- */
-void fl_trainer_control(void *ctx, fl_control_client *client, const char *cmd,
-                        const fl_json *request);
+fl_control_protocol fl_trainer_protocol(fl_trainer *t);
 /* Takes commands and asks the hook, waits while paused; true when the run is to stop. */
 bool fl_trainer_poll(fl_trainer *t);
 /* Ends what polled on its own on every rank, rc telling how it went: all ranks take over what rank

@@ -13,7 +13,7 @@ cat >"$q" <<END
 {"question":"Who is the foreman of Tulby Mine?","value":"x","document":"mine.md"}
 END
 run 0 eval "$fleet" -Q "$q" -a bare,context,text,text4,oracle,retrieved,all --rag-docs 1 --json \
-  --answers \
+  --answers --threads 2 \
   --html "$work/page.html" --alone 1 -n 24 --threshold 'context>=bare' --threshold 'rows:all<=192'
 cp "$out" "$work/16.json"
 says "$out" '"right_document_first": [23],'

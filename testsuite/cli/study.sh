@@ -7,7 +7,7 @@ lines() { wc -l <"$1" | tr -d ' '; }
 
 # shellcheck disable=SC2086
 {
-run 0 study -m "$model" -d "$docs" --count 4 $small --turns 2 -o "$work/two.jsonl" -q
+run 0 study -m "$model" -d "$docs" --count 4 $small --turns 2 -t 2 -o "$work/two.jsonl" -q
 run 0 study -m "$model" -d "$docs" --count 4 $small --turns 2 --batch 1 -t 1 -q &&
   same "$out" "$work/two.jsonl"
 run 0 study -m "$model" -d "$docs" --count 4 $small -s 7 -o "$work/one.jsonl" -q

@@ -16,11 +16,11 @@ run 0 info "$fleet" && says "$out" '^rounds +4$' && says "$out" 'lighthouse\.md 
 # Two halves equal the whole, byte for byte; the order of --docs does not matter.
 run 0 train "$work/halves" -m "$model" -d "$docs/mine.md" -d "$docs/bakery.md" \
   -d "$docs/lighthouse.md" \
-  -d "$docs/library.md" $small --rounds 2 -q
+  -d "$docs/library.md" $small --rounds 2 --threads 2 -q
 [ -s "$out" ] || [ -s "$err" ] && fail "-q was not quiet: $(cat "$out" "$err")"
 run 0 train "$work/halves" --resume -d "$docs/library.md" -d "$docs/bakery.md" \
   -d "$docs/lighthouse.md" \
-  -d "$docs/mine.md" --rounds 2
+  -d "$docs/mine.md" --rounds 2 --threads 2
 run 0 train "$work/same" -m "$model" -d "$docs/mine.md" -d "$docs/bakery.md" \
   -d "$docs/lighthouse.md" \
   -d "$docs/library.md" $small --rounds 4 --threads 1 --no-pack --checkpoint
@@ -29,7 +29,7 @@ for f in "$work/same"/*.safetensors "$work/same"/*.fza; do same "$f" "$work/halv
 
 run 0 ask "$fleet" "$question"
 says "$out" 'lighthouse\.md'
-run 0 ask "$fleet" "$question" -q &&
+run 0 ask "$fleet" "$question" -q --threads 2 &&
   [ "$(wc -l <"$out")" -eq 1 ] || fail "-q prints more than the answer"
 cp "$out" "$work/answer"
 run 0 ask "$fleet" "$question" -q --threads 1 && same "$out" "$work/answer"
@@ -77,7 +77,7 @@ run 4 eval "$fleet" -Q "$work/bad.jsonl" && one_sentence
 echo '{"question":"a","value":"b","document":"elsewhere"}' >"$work/bad.jsonl"
 run 4 eval "$fleet" -Q "$work/bad.jsonl" && says "$err" elsewhere && one_sentence
 
-run 0 study -m "$model" -d "$docs/mine.md" --count 3 --chunk-min 60 --chunk-max 120 \
+run 0 study -m "$model" -d "$docs/mine.md" --count 3 --chunk-min 60 --chunk-max 120 --threads 2 \
   --out "$work/s.jsonl"
 says "$work/s.jsonl" '"kind":"[a-z-]+".*"targets":\[\['
 run 0 study -m "$model" -d "$docs/mine.md" --count 3 --chunk-min 60 --chunk-max 120 --batch 1 -t 1

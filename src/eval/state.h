@@ -1,0 +1,36 @@
+/* state.h - what the arms of an evaluation share. Private to the eval files. */
+#ifndef FL_EVAL_STATE_H
+#define FL_EVAL_STATE_H
+
+#include "eval/eval.h"
+#include "model/pass.h"
+#include "study/study.h"
+
+typedef struct eval_text { /* of a document, read when first needed */
+  fl_buf text;
+  fl_doc_text tokens;
+  bool known;
+} eval_text;
+
+struct eval_state {
+  fl_fleet *f;
+  const fl_model *model;
+  const eval_questions *q;
+  const eval_options *o;
+  fl_pass *pass;
+  fl_kv_pool *pool;
+  fl_hits *hits;   /* [n questions]: documents as ask chooses them; empty until retrieved */
+  fl_hits *pieces; /* [n questions]: many pieces for the text arms */
+  bool have_hits, have_pieces;
+  eval_text *text; /* [n documents] */
+  size_t n_docs;
+};
+
+/* Retrieval for every question, once; nothing to do for arms that need none. */
+int eval_retrieve(eval_state *b, eval_arm arm, fl_err *err);
+/* Whether two questions stand behind the same rows in this arm. */
+int eval_compare_prefix(const eval_state *b, eval_arm arm, size_t i, size_t j);
+/* *out = a new sequence with what stands before question i; *n_read: tokens read as text. */
+int eval_prefix(fl_seq **out, size_t *n_read, eval_state *b, eval_arm arm, size_t i, fl_err *err);
+
+#endif
