@@ -114,14 +114,34 @@ static int add_document(fl_fleet *f, fl_index *x, size_t doc, const fl_train_hoo
   return rc;
 }
 
+/* The time left is by tokens; it is told once a tenth has been done. */
+static void tell_progress(const fl_fleet *f, const fl_train_hooks *hooks, size_t i, double began) {
+  uint64_t done = 0, all = 0;
+  if (hooks == NULL || hooks->progress == NULL) return;
+  for (size_t k = 0; k < f->m.n; k++) {
+    all += f->m.doc[k].tokens;
+    if (k < i) done += f->m.doc[k].tokens;
+  }
+  const double took = fl_now_s() - began;
+  fl_progress p = { .round = f->m.rounds,
+                    .doc = f->m.doc[i].name,
+                    .note = "index",
+                    .at = i + 1,
+                    .of = f->m.n,
+                    .elapsed_s = took };
+  if (done > 0 && done >= all / 10) p.left_s = took * (double)(all - done) / (double)done;
+  hooks->progress(hooks->ctx, &p);
+}
+
 int fl_index_build(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
+  const double began = fl_now_s();
   size_t dim = fl_model_hparams(f->model)->d_model;
   fl_index *x = NULL;
   float *v = fl_calloc(GROUP * dim, sizeof *v);
   int rc = v == NULL ? fl_fail(err, FL_ENOMEM, "not enough memory for the retrieval index")
                      : fl_index_new(&x, dim, err);
   for (size_t i = 0; rc == FL_OK && i < f->m.n; i++) {
-    fl_hooks_note(f, hooks, f->m.doc[i].name, "index");
+    tell_progress(f, hooks, i, began);
     rc = add_document(f, x, i, hooks, v, err);
   }
   if (rc == FL_OK) {
