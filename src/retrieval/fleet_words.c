@@ -6,13 +6,12 @@
 typedef struct texts {
   fl_fleet *f;
   const fl_train_hooks *hooks;
-  bool again; /* from the documents' names, not from what was given */
 } texts;
 
 static int read_text(void *ctx, size_t i, fl_buf *out, fl_err *err) {
   const texts *t = ctx;
   if (fl_hooks_poll(t->hooks) != FL_OK) return FL_EINTR;
-  return t->again ? fl_fleet_text_again(t->f, i, NULL, out, err) : fl_fleet_text(t->f, i, out, err);
+  return fl_fleet_text(t->f, i, out, err);
 }
 
 static int build(fl_lexical **out, const char *path, const char *from, texts *t, fl_err *err) {
@@ -55,6 +54,6 @@ int fl_manifest_open_words(fl_lexical **out, const fl_manifest *m, const char *d
 }
 
 int fl_fleet_words_make(fl_lexical **out, fl_fleet *f, fl_err *err) {
-  texts t = { .f = f, .again = true };
+  texts t = { .f = f };
   return build(out, NULL, NULL, &t, err);
 }

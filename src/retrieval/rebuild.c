@@ -1,6 +1,6 @@
 /* rebuild.c - the index made anew, vectors and words, and committed as part of a generation. */
 #include <string.h>
-
+#include "base/clock.h"
 #include "base/mem.h"
 #include "fleet/state.h"
 #include "retrieval/fleet_words.h"
