@@ -99,17 +99,15 @@ static void read_text(const fl_fetch_plan *s, fl_fetch_plan_doc *d) {
   fl_buf_release(&d->text);
 }
 
-int fl_fetch_plan_read(fl_fetch_plan *s, fl_err *err) {
-  int rc = FL_OK;
-  for (size_t i = 0; rc == FL_OK && i < s->n; i++) {
+void fl_fetch_plan_read(fl_fetch_plan *s) {
+  for (size_t i = 0; s->rc == FL_OK && i < s->n; i++) {
     fl_fetch_plan_doc *d = &s->doc[i];
     if (!d->wanted) continue;
-    rc = fl_doc_entry_read_cartridge(&d->doc, s->dir, s->model_hash, NULL, &d->cart, err);
-    d->read = rc == FL_OK;
+    s->rc = fl_doc_entry_read_cartridge(&d->doc, s->dir, s->model_hash, NULL, &d->cart, &s->err);
+    d->read = s->rc == FL_OK;
   }
-  for (size_t i = 0; rc == FL_OK && i < s->n; i++)
+  for (size_t i = 0; s->rc == FL_OK && i < s->n; i++)
     if (s->doc[i].text_wanted) read_text(s, &s->doc[i]);
-  return rc;
 }
 
 /* --- with the fleet again --- */

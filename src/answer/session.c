@@ -2,7 +2,10 @@
  * turns of a conversation. */
 #include "answer/session.h"
 
+#include <string.h>
+
 #include "answer/prefix.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 

@@ -2,15 +2,14 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "commands/doc_choice.h"
 #include "commands/command.h"
 #include "commands/docs.h"
 #include "commands/runtime.h"
-#include "commands/progress.h"
-#include "commands/report.h"
-#include "commands/sampling.h"
-#include "commands/signals.h"
 #include "fleet/fleet_dir.h"
-#include "retrieval/retrieval.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/signals.h"
 
 typedef struct index_args {
   common_args common;

@@ -2,13 +2,14 @@
  * its own, away from the terminal, and the dashboard watches it (train_detached.c). */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "commands/command.h"
 #include "fleet/fleet_dir.h"
-#include "commands/output_guard.h"
-#include "commands/report.h"
-#include "commands/signals.h"
+#include "cli/output_guard.h"
+#include "cli/report.h"
+#include "cli/signals.h"
 #include "commands/train.h"
 #include "commands/train_eval.h"
 #include "net/mpi.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "eval/state.h"
 #include "eval/score.h"

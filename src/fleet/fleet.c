@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "fleet/hooks.h"
 #include "fleet/state.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/mem.h"
 #include "cartridge/cartridge.h"

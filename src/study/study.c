@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
 #include "study/conv.h"

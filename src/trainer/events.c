@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "trainer/state.h"
 
 /* The ids of documents given by their positions. */
