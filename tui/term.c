@@ -14,7 +14,6 @@
 #include <unistd.h>
 #include <wchar.h>
 
-
 /* A signal handler has no argument to carry this, hence the one file-scope variable. */
 static struct {
   volatile sig_atomic_t active, signal;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "commands/doc_choice.h"
 #include "commands/command.h"
 #include "commands/docs.h"
 #include "commands/runtime.h"

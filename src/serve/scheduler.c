@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
 
