@@ -10,8 +10,15 @@
 #include "study/study.h"
 
 /* What the rows of a cartridge are before its first step: the model's own over the document's first
- * tokens, over random ones, over a summary that it writes; or another cartridge's. */
-typedef enum fl_init { FL_INIT_FIRST, FL_INIT_RANDOM, FL_INIT_SUMMARY, FL_INIT_FILE } fl_init;
+ * tokens, over random ones, over a summary that it writes; another cartridge's; or constructed to
+ * answer as the whole document does (cartridge/match.h). */
+typedef enum fl_init {
+  FL_INIT_FIRST,
+  FL_INIT_RANDOM,
+  FL_INIT_SUMMARY,
+  FL_INIT_FILE,
+  FL_INIT_MATCH
+} fl_init;
 
 /* Every training flag; defaults in fl_train_options_default(). Ranges: fl_train_options_check(). */
 typedef struct fl_train_options {
@@ -78,7 +85,7 @@ int fl_train_options_check(const fl_train_options *o, fl_err *err);
 #define FL_LIMITS_MAX_A .min = 1, .max = 4096
 #define FL_LIMITS_TURNS .min = 1, .max = FL_MAX_TURNS
 #define FL_LIMITS_THINK .min = 0, .max = 1
-#define FL_LIMITS_INIT .min = FL_INIT_FIRST, .max = FL_INIT_FILE
+#define FL_LIMITS_INIT .min = FL_INIT_FIRST, .max = FL_INIT_MATCH
 #define FL_LIMITS_SEED .min = 0, .max = FL_FLAG_EXACT
 #define FL_LIMITS_EMBED_CHUNK .min = 1, .max = 8192
 #define FL_LIMITS_REPLAY .min = 1, .max = 1000

@@ -10,5 +10,6 @@ src_libflstudy_a_SOURCES = \
 	src/study/remote.c src/study/remote.h \
 	src/study/remote_reply.c src/study/remote_reply.h \
 	src/study/remote_teacher.c \
+	src/study/retell.c src/study/retell.h \
 	src/study/study.c src/study/study.h
 STUDY_LIBS = src/libflstudy.a $(CARTRIDGE_LIBS)
