@@ -225,6 +225,7 @@ START_TEST(another_model_is_refused) {
 END_TEST
 
 static void write_bytes(const char *path, const uint8_t *data, size_t n) {
+  unlink(path);
   FILE *f = fopen(path, "wb");
   ck_assert_ptr_nonnull(f);
   ck_assert_uint_eq(fwrite(data, 1, n, f), n);

@@ -1,7 +1,7 @@
 /* check_cond.c - waiting up to a moment. */
 #include <math.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/cond.h"
 #include "suite.h"
 

@@ -1,4 +1,5 @@
 /* check_events.c - the event log: its lines. */
+#include "base/clock.h"
 #include "base/events.h"
 
 #include <math.h>

@@ -317,14 +317,6 @@ START_TEST(lock_keeps_others_out_and_dies_with_its_holder) {
 }
 END_TEST
 
-START_TEST(clocks_and_memory) {
-  double a = fl_now_s(), b = fl_now_s();
-  ck_assert(b >= a);
-  ck_assert(fl_wall_s() > 1.6e9); /* after September 2020 */
-  ck_assert(fl_rss_bytes() > 100000 && fl_peak_rss_bytes() >= fl_rss_bytes() / 2);
-}
-END_TEST
-
 Suite *suite_fs(void) {
   Suite *s = suite_create("fs");
   TCase *core = tcase_create("Core"), *errors = tcase_create("Errors");
@@ -340,7 +332,6 @@ Suite *suite_fs(void) {
   tcase_add_test(core, listing_is_in_byte_order);
   tcase_add_test(core, names_and_paths);
   tcase_add_test(core, lock_keeps_others_out_and_dies_with_its_holder);
-  tcase_add_test(core, clocks_and_memory);
   tcase_add_test(errors, a_named_pipe_is_refused_and_does_not_hang);
   tcase_add_test(errors, only_files_are_replaced);
   tcase_add_test(errors, full_disk);

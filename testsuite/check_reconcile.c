@@ -59,7 +59,7 @@ END_TEST
 
 START_TEST(nothing_to_resume) {
   put_docs();
-  refused(&again, FL_ENOENT, "no fleet");
+  refused(&again, FL_EUSAGE, "no fleet");
   ck_assert(!fl_fs_exists(fleet_dir));
 }
 END_TEST

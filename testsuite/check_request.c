@@ -1,11 +1,11 @@
-/* check_request.c - bodies of the three dialects: what is taken, what is refused and by which name,
- * and that no damaged body does harm. */
+/* check_request.c - bodies of the three protocols: what is taken, what is refused and by which
+ * name, and that no damaged body does harm. */
 #include "http_util.h"
 
 #include "suite.h"
 
-static const fl_protocol *const dialects[] = { &fl_protocol_chat, &fl_protocol_responses,
-                                               &fl_protocol_messages };
+static const fl_protocol *const protocols[] = { &fl_protocol_chat, &fl_protocol_responses,
+                                                &fl_protocol_messages };
 
 static const char *text_of(const fl_api_request *c, size_t i) {
   ck_assert_uint_lt(i, c->chat.n_msgs);
@@ -15,7 +15,7 @@ static const char *text_of(const fl_api_request *c, size_t i) {
 START_TEST(chat_fields) {
   fl_api_request c;
   fl_api_error f;
-  char *body = edge_json(
+  char *body = http_json(
       "{'model':'m','messages':[{'role':'system','content':'S'},{'role':'user','content':[{'type':"
       "'text','text':'a'},{'type':'text','text':'b'}]}],'temperature':0.5,'top_p':0.9,'top_k':7,"
       "'min_p':0.1,'repeat_penalty':1.5,'seed':9007199254740991,'max_tokens':5,"
@@ -24,7 +24,7 @@ START_TEST(chat_fields) {
       "'presence_penalty':-2,"
       "'n':1,'logit_bias':{'17':100,'2047':-0.5},'user':'u','metadata':{},'tools':null,"
       "'flotilla':{'documents':['d1','d2'],'conversation':'c1'}}");
-  ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(http_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.chat.n_msgs, 2);
   ck_assert_int_eq((int)c.chat.msgs[0].role, FL_ROLE_SYSTEM);
   ck_assert_str_eq(text_of(&c, 1), "ab");
@@ -56,15 +56,15 @@ END_TEST
 START_TEST(null_is_absent) {
   fl_api_request c;
   fl_api_error f;
-  char *body = edge_json("{'messages':[{'role':'user','content':'q'}],'temperature':null,'seed':n"
+  char *body = http_json("{'messages':[{'role':'user','content':'q'}],'temperature':null,'seed':n"
                          "ull,"
                          "'stop':null,'stream':null,'tools':null,'flotilla':null,"
                          "'functions':null}");
-  ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(http_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert(!c.seed_given && !c.stream && c.chat.n_stop == 0 && c.chat.rag == FL_RAG_AUTO);
   fl_request_identify(&c, 0, 5);
   ck_assert_ptr_null(c.chat.conversation);
-  ck_assert_uint_eq(c.chat.seed, edge_defaults.seed + 5); /* unnamed seeds differ by request */
+  ck_assert_uint_eq(c.chat.seed, http_defaults.seed + 5); /* unnamed seeds differ by request */
   fl_request_release(&c);
   fl_free(body);
 }
@@ -124,8 +124,8 @@ static const struct {
 START_TEST(chat_refuses) {
   fl_api_request c;
   fl_api_error f;
-  char *body = edge_json(refused[_i].body);
-  ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_EINPUT, "taken: %s", body);
+  char *body = http_json(refused[_i].body);
+  ck_assert_msg(http_parse(&c, &fl_protocol_chat, body, &f) == FL_EINPUT, "taken: %s", body);
   ck_assert_int_eq(f.status, 400);
   ck_assert_msg(strcmp(f.param, refused[_i].param) == 0, "%s: param %s", body, f.param);
   fl_request_release(&c);
@@ -136,12 +136,12 @@ END_TEST
 START_TEST(tools_convention) {
   fl_api_request c;
   fl_api_error f;
-  char *body = edge_json(
+  char *body = http_json(
       "{'messages':[{'role':'user','content':'q'},{'role':'assistant','content':null,'tool_calls':"
       "[{'id':'1','type':'function','function':{'name':'f','arguments':'{}'}}]},{'role':'tool',"
       "'tool_call_id':'1','content':'r1'},{'role':'tool','content':'r2'}],'tools':[{'type':"
       "'function','function':{'name':'f','description':'d','parameters':{'type':'object'}}}]}");
-  ck_assert_msg(edge_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(http_parse(&c, &fl_protocol_chat, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.chat.n_msgs, 4);
   ck_assert_int_eq((int)c.chat.msgs[0].role, FL_ROLE_SYSTEM);
   ck_assert_ptr_nonnull(strstr(text_of(&c, 0),
@@ -163,10 +163,10 @@ END_TEST
 START_TEST(tools_behind_a_system_message) {
   fl_api_request c;
   fl_api_error f;
-  char *body = edge_json("{'messages':[{'role':'system','content':'S'},{'role':'user','content':'"
+  char *body = http_json("{'messages':[{'role':'system','content':'S'},{'role':'user','content':'"
                          "q'}],"
                          "'tools':[{'type':'function','function':{'name':'f'}}]}");
-  ck_assert_int_eq(edge_parse(&c, &fl_protocol_chat, body, &f), FL_OK);
+  ck_assert_int_eq(http_parse(&c, &fl_protocol_chat, body, &f), FL_OK);
   ck_assert_uint_eq(c.chat.n_msgs, 2);
   ck_assert_int_eq(strncmp(text_of(&c, 0), "S\n\n# Tools\n", 11), 0);
   ck_assert_uint_eq(strlen(text_of(&c, 0)), c.chat.msgs[0].len);
@@ -178,7 +178,7 @@ END_TEST
 START_TEST(messages_blocks) {
   fl_api_request c;
   fl_api_error f;
-  char *body = edge_json(
+  char *body = http_json(
       "{'model':'m','max_tokens':9,'system':[{'type':'text','text':'S'}],'messages':[{'role':'use"
       "r',"
       "'content':'q'},{'role':'assistant','content':[{'type':'thinking','thinking':'t','signature':"
@@ -187,7 +187,7 @@ START_TEST(messages_blocks) {
       "{'role':'user','content':[{'type':'tool_result','tool_use_id':'1','content':[{'type':'text',"
       "'text':'r'}]},{'type':'text','text':'and?'}]}],'stop_sequences':['x'],'thinking':{'type':"
       "'enabled','budget_tokens':1024},'tools':[{'name':'f','input_schema':{}}]}");
-  ck_assert_msg(edge_parse(&c, &fl_protocol_messages, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(http_parse(&c, &fl_protocol_messages, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.chat.n_msgs, 4);
   ck_assert_str_eq(text_of(&c, 2), "let me\n<tool_call>\n"
                                    "{\"name\": \"f\", \"arguments\": {\"a\":1}}\n</tool_call>");
@@ -199,7 +199,7 @@ START_TEST(messages_blocks) {
 END_TEST
 
 static const struct {
-  size_t dialect;
+  size_t protocol;
   const char *body, *param;
 } others[] = {
   { 2, "{'max_tokens':1," U "}", "model" },
@@ -226,8 +226,8 @@ static const struct {
 START_TEST(others_refuse) {
   fl_api_request c;
   fl_api_error f;
-  char *body = edge_json(others[_i].body);
-  ck_assert_msg(edge_parse(&c, dialects[others[_i].dialect], body, &f) == FL_EINPUT, "taken: %s",
+  char *body = http_json(others[_i].body);
+  ck_assert_msg(http_parse(&c, protocols[others[_i].protocol], body, &f) == FL_EINPUT, "taken: %s",
                 body);
   ck_assert_msg(strcmp(f.param, others[_i].param) == 0, "%s: param %s", body, f.param);
   fl_request_release(&c);
@@ -238,12 +238,12 @@ END_TEST
 START_TEST(responses_items) {
   fl_api_request c;
   fl_api_error f;
-  char *body = edge_json(
+  char *body = http_json(
       "{'input':[{'role':'user','content':'q'},{'type':'reasoning','summary':[]},{'type':"
       "'function_call','call_id':'1','name':'f','arguments':'{}'},{'type':'function_call_output',"
       "'call_id':'1','output':'r'}],'instructions':'S','max_output_tokens':3,'reasoning':{'effort':"
       "'none'},'background':false,'include':[]}");
-  ck_assert_msg(edge_parse(&c, &fl_protocol_responses, body, &f) == FL_OK, "%s", f.message);
+  ck_assert_msg(http_parse(&c, &fl_protocol_responses, body, &f) == FL_OK, "%s", f.message);
   ck_assert_uint_eq(c.chat.n_msgs, 4);
   ck_assert_str_eq(text_of(&c, 0), "S");
   ck_assert_str_eq(text_of(&c, 3), "<tool_response>\nr\n</tool_response>");
@@ -257,16 +257,16 @@ END_TEST
  * crash, a leak (under the sanitizer) or a fault without a sentence. */
 START_TEST(mutations) {
   char *good[3] = {
-    edge_json("{'messages':[{'role':'system','content':'S'},{'role':'user','content':[{'type':'te"
+    http_json("{'messages':[{'role':'system','content':'S'},{'role':'user','content':[{'type':'te"
               "xt',"
               "'text':'a'}]},{'role':'assistant','tool_calls':[{'function':{'name':'f','arguments':"
               "'{}'}}]},{'role':'tool','content':'r'}],'stop':['x'],'tools':[{'type':'function',"
               "'function':{'name':'f','parameters':{}}}],'flotilla':{'documents':['d']},'seed':1}"),
-    edge_json("{'input':[{'role':'user','content':[{'type':'input_text','text':'q'}]},{'type':"
+    http_json("{'input':[{'role':'user','content':[{'type':'input_text','text':'q'}]},{'type':"
               "'function_call','name':'f','arguments':'{}'},{'type':'function_call_output','outpu"
               "t':"
               "'r'}],'tools':[{'type':'function','name':'f','parameters':{}}],'reasoning':{}}"),
-    edge_json("{'model':'m','max_tokens':1,'system':'S','messages':[{'role':'user','content':[{'t"
+    http_json("{'model':'m','max_tokens':1,'system':'S','messages':[{'role':'user','content':[{'t"
               "ype':"
               "'tool_result','content':'r'}]},{'role':'assistant','content':[{'type':'tool_use',"
               "'name':'f','input':{}}]},{'role':'user','content':'q'}],'tools':[{'name':'f'}]}")
@@ -286,7 +286,7 @@ START_TEST(mutations) {
     }
     fl_api_request c;
     fl_api_error f;
-    const int rc = edge_parse_n(&c, dialects[d], body, len, &f);
+    const int rc = http_parse_n(&c, protocols[d], body, len, &f);
     ck_assert(rc == FL_OK || rc == FL_EINPUT);
     ck_assert(f.status == 0 || (f.message[0] != '\0' && rc == FL_EINPUT));
     fl_request_release(&c);
@@ -297,14 +297,14 @@ END_TEST
 
 /* Whichever allocation fails, the request is refused or taken, and nothing leaks. */
 START_TEST(out_of_memory) {
-  char *body = edge_json("{'messages':[{'role':'user','content':'q'},{'role':'tool','content':'r'"
+  char *body = http_json("{'messages':[{'role':'user','content':'q'},{'role':'tool','content':'r'"
                          "}],"
                          "'tools':[{'type':'function','function':{'name':'f','parameters':{}}}]}");
   for (size_t n = 1; n < 200; n++) {
     fl_api_request c;
     fl_api_error f;
     fl_mem_fault_after(n);
-    (void)edge_parse(&c, &fl_protocol_chat, body, &f);
+    (void)http_parse(&c, &fl_protocol_chat, body, &f);
     fl_mem_fault_after(0);
     fl_request_release(&c);
   }

@@ -20,11 +20,11 @@ typedef struct stage {
 } stage;
 
 static void open_stage(stage *s, const fl_protocol *d, const char *quoted) {
-  char *body = edge_json(quoted);
+  char *body = http_json(quoted);
   *s = (stage){ 0 };
-  ck_assert_msg(edge_parse(&s->t.request, d, body, &s->fault) == FL_OK, "%s", s->fault.message);
+  ck_assert_msg(http_parse(&s->t.request, d, body, &s->fault) == FL_OK, "%s", s->fault.message);
   fl_free(body);
-  s->t.d = d;
+  s->t.protocol = d;
   s->t.model = "m";
   s->t.created = 1;
   strcpy(s->t.id, "id1");
@@ -41,14 +41,14 @@ static bool tell(stage *s, fl_job_event *e) {
 
 static void start(stage *s) {
   fl_job_event e = { .started = true,
-                     .docs = fl_calloc(2, sizeof(fl_job_doc)),
-                     .n_docs = 2,
-                     .rows = 80,
-                     .prompt_tokens = 21,
-                     .cached_tokens = 20,
-                     .queue_s = 0.5 };
-  e.docs[0] = (fl_job_doc){ 1, fl_strdup("a.md"), 0.5, 48 };
-  e.docs[1] = (fl_job_doc){ 7, fl_strdup("b \"c\".md"), -0.25, 32 };
+                     .start = { .docs = fl_calloc(2, sizeof(fl_job_doc)),
+                                .n_docs = 2,
+                                .rows = 80,
+                                .prompt_tokens = 21,
+                                .cached_tokens = 20,
+                                .queue_s = 0.5 } };
+  e.start.docs[0] = (fl_job_doc){ 1, fl_strdup("a.md"), 0.5, 48 };
+  e.start.docs[1] = (fl_job_doc){ 7, fl_strdup("b \"c\".md"), -0.25, 32 };
   ck_assert(tell(s, &e));
 }
 
@@ -60,14 +60,14 @@ static bool say(stage *s, const char *text) {
 
 static void end(stage *s, fl_finish how, int code, const char *error) {
   fl_job_event e = { .ended = true,
-                     .finish = how,
-                     .completion_tokens = 7,
-                     .drafted = 3,
-                     .accepted = 2,
-                     .ttft_s = 0.25,
-                     .seconds = 1,
-                     .code = code,
-                     .error = error != NULL ? fl_strdup(error) : NULL };
+                     .end = { .finish = how,
+                              .completion_tokens = 7,
+                              .drafted = 3,
+                              .accepted = 2,
+                              .ttft_s = 0.25,
+                              .seconds = 1,
+                              .code = code,
+                              .error = error != NULL ? fl_strdup(error) : NULL } };
   (void)tell(s, &e);
 }
 
@@ -135,7 +135,7 @@ static double num(const fl_json *v, const char *path) {
 static fl_json *whole(stage *s) {
   fl_json *v = NULL;
   fl_err err = { 0 };
-  s->t.d->whole(&s->t);
+  s->t.protocol->whole(&s->t);
   ck_assert_msg(fl_json_parse(&v, s->t.out.data, s->t.out.len, &err) == FL_OK, "%s in %s", err.text,
                 s->t.out.data);
   return v;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "http/server.h"
@@ -36,7 +36,7 @@ static void defaults(void) {
   fl_server_options_default(&options);
   options.port = 0;
   options.model_name = "tiny";
-  options.call.tools = true;
+  options.defaults.tools = true;
 }
 
 static void up(void) {

@@ -190,13 +190,13 @@ START_TEST(test_room) {
   ids_of(b, 200, 600, 200, 0);
   ck_assert(fl_slots_too_large(&slots, 8 * 32));
   ck_assert(!fl_slots_too_large(&slots, 7 * 32));
-  ck_assert_int_eq(open_slot(&x, a, 40, 100, "a"), FL_OK); /* 5 pages promised, 6 with the spare */
+  ck_assert_int_eq(open_slot(&x, a, 40, 100, "a"), FL_OK); /* 5 pages reserved, 6 with the spare */
   ck_assert_int_eq(open_slot(&y, b, 40, 100, "b"), FL_EFULL);
   ck_assert_int_eq(open_slot(&y, b, 20, 10, "b"), FL_OK);
   run_rest(y, b, 20);
   fl_slots_close(&slots, y);
   run_rest(x, a, 40);
-  for (size_t i = 40; i < 140; i++) { /* all that was promised fits, whatever came between */
+  for (size_t i = 40; i < 140; i++) { /* all that was reserved fits, whatever came between */
     size_t last;
     ck_assert_int_eq(fl_pass_prefill(pass, x->seq, a + i, 1, &last, NULL), FL_OK);
     fl_ids_append(&x->ids, a + i, 1);
@@ -234,17 +234,17 @@ START_TEST(test_random_course) {
 }
 END_TEST
 
-/* What takes memory elsewhere counts: a slot that just fits does not beside it. */
+/* What is being loaded counts: a slot that just fits does not beside it. */
 START_TEST(test_memory_elsewhere) {
   int32_t a[100];
   fl_slot *s = NULL;
   setup_with(2, 5);
   ids_of(a, 100, 100, 100, 0);
-  slots.elsewhere = page_bytes + 1; /* two of the five pages; rows and one spare need four */
+  slots.loading_bytes = page_bytes + 1; /* two of the five pages; rows and one spare need four */
   ck_assert_int_eq(open_slot(&s, a, 92, 4, "a"), FL_EFULL);
-  slots.elsewhere = page_bytes;
+  slots.loading_bytes = page_bytes;
   ck_assert_int_eq(open_slot(&s, a, 92, 4, "a"), FL_OK);
-  slots.elsewhere = 0;
+  slots.loading_bytes = 0;
   fl_slots_close(&slots, s);
   teardown();
 }

@@ -31,7 +31,7 @@ static void setup_type(fl_kv_type type) {
   fl_pass *p = rig_pass(&r, (fl_pass_options){ .max_rows = 128 });
   ck_assert_int_eq(fl_pass_prefill(p, seq, ids, PREFIX + ROWS, &last, NULL), FL_OK);
   fl_pass_free(p);
-  prefix = (fl_prefix){ .doc = { 3, 1 }, .n_docs = 2, .rows = PREFIX, .print = "xyz" };
+  prefix = (fl_prefix){ .doc = { 3, 1 }, .n_docs = 2, .rows = PREFIX, .digest = "xyz" };
 }
 
 static void setup(void) { setup_type(FL_KV_F32); }
@@ -58,7 +58,7 @@ static fl_seq *fork_all(void) {
 
 /* Room for n rows, then they are read. */
 static int restore(fl_spill *s, const fl_spill_file *f, fl_seq *t, size_t n) {
-  fl_spill_reading *reading = NULL;
+  fl_spill_job *reading = NULL;
   ck_assert_int_eq(fl_seq_reserve(t, PREFIX + n, NULL), FL_OK);
   ck_assert_int_eq(fl_spill_read(&reading, s, f, t, n), FL_OK);
   return fl_spill_read_end(s, reading);
@@ -132,7 +132,7 @@ START_TEST(test_round_trip) {
   }
   fl_prefix other = prefix;
   size_t common;
-  snprintf(other.print, sizeof other.print, "zzz");
+  snprintf(other.digest, sizeof other.digest, "zzz");
   ck_assert_ptr_null(fl_spill_find(s, &prefix, 7, ids + PREFIX, ROWS, &common));
   ck_assert_ptr_null(fl_spill_find(s, &other, 9, ids + PREFIX, ROWS, &common));
   struct stat st;
@@ -235,7 +235,7 @@ START_TEST(test_read_beside) {
   fl_spill_set_hooks(s, &(fl_spill_hooks){ .ready = count_ready, .ready_ctx = &ready });
   const size_t before = fl_kv_pool_bytes(pool);
   save(s, 60, "me");
-  fl_spill_reading *read[MANY];
+  fl_spill_job *read[MANY];
   fl_seq *t[MANY];
   for (int i = 0; i < MANY; i++) {
     t[i] = begun();
@@ -295,11 +295,11 @@ START_TEST(test_disk_hangs) {
   ck_assert_uint_eq(fl_spill_stats_of(s).skipped, 1);
   ck_assert_ptr_nonnull(fl_spill_unwritten(s, &prefix, 3, ids + PREFIX, ROWS, &common));
   fl_seq *t = begun();
-  fl_spill_reading *reading;
+  fl_spill_job *reading;
   ck_assert_int_eq(fl_seq_reserve(t, PREFIX + 60, NULL), FL_OK);
   ck_assert_int_eq(fl_spill_read(&reading, s, fl_spill_at(s, 0), t, 60), FL_OK);
   ck_assert(!fl_spill_wait(s));
-  ck_assert(fl_spill_stands(s));
+  ck_assert(fl_spill_stalled(s));
   ck_assert_ptr_null(fl_spill_find(s, &prefix, 9, ids + PREFIX, 60, &common));
   fl_spill_read_drop(s, reading);
   ck_assert_uint_eq(fl_seq_rows(t), PREFIX);

@@ -3,8 +3,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cond.h"
-#include "base/fs.h"
 #include "base/worker.h"
 #include "suite.h"
 

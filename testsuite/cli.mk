@@ -18,6 +18,13 @@ cli_tests = $(cli_scripts)
 EXTRA_DIST += testsuite/cli/lib.sh $(cli_scripts) testsuite/peers/remote_llama.sh \
 	testsuite/peers/study_diff.py
 
+# The tables of options, and how they are read
+check_PROGRAMS += testsuite/check_options
+cli_tests += testsuite/check_options
+testsuite_check_options_SOURCES = testsuite/check_options.c testsuite/suite.h
+testsuite_check_options_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+testsuite_check_options_LDADD = $(COMMANDS_LIBS) $(CHECK_LIBS)
+
 # A server for the remote generator to meet.
 check_PROGRAMS += testsuite/fake_openai
 testsuite_fake_openai_SOURCES = testsuite/fake_openai.c

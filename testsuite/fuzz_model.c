@@ -126,6 +126,7 @@ static int fuzz_file(fuzz *f, const char *name, size_t runs) {
     size_t size = whole.len;
     memcpy(data, whole.data, size);
     change(f, data, &size, head);
+    unlink(f->path); /* see scratch_put */
     FILE *out = fopen(f->path, "wb");
     if (out == NULL || fwrite(data, 1, size, out) != size) rc = FL_EFAIL;
     if (out != NULL) fclose(out);

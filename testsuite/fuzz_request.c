@@ -1,5 +1,5 @@
-/* fuzz_request.c - whatever a client sends: the request parser, the three dialects, and what a
- * model may say to the splitter. The first byte says which; the rest is the text.
+/* fuzz_request.c - whatever a client sends: the request parser, the three protocols, and what a
+ * model may say to the output parser. The first byte says which; the rest is the text.
  *
  * Built in two ways. With libFuzzer (make fuzz-request CC=clang, see CONTRIBUTING.md) it is a
  * target. Otherwise main replays the corpus and mutations of it, always the same ones, so that the
@@ -93,13 +93,13 @@ static void try_reply(const char *text, size_t len) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-  static const fl_protocol *const dialects[] = { &fl_protocol_chat, &fl_protocol_responses,
-                                                 &fl_protocol_messages };
+  static const fl_protocol *const protocols[] = { &fl_protocol_chat, &fl_protocol_responses,
+                                                  &fl_protocol_messages };
   if (n == 0) return 0;
   char *text = fl_malloc(n - 1 > 0 ? n - 1 : 1); /* exact, so that a step over is seen */
   if (text == NULL) return 0;
   memcpy(text, data + 1, n - 1);
-  if (data[0] % 4 < 3) try_request(dialects[data[0] % 4], text, n - 1);
+  if (data[0] % 4 < 3) try_request(protocols[data[0] % 4], text, n - 1);
   else try_reply(text, n - 1);
   fl_free(text);
   return 0;

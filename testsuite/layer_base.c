@@ -15,11 +15,12 @@ Suite *suite_units(void);
 Suite *suite_utf8(void);
 Suite *suite_cond(void);
 Suite *suite_worker(void);
+Suite *suite_clock(void);
 
 int main(void) {
-  static suite_fn *const suites[] = { suite_mem,         suite_err,   suite_buf,  suite_utf8,
-                                      suite_units,       suite_rng,   suite_hash, suite_json,
-                                      suite_sort,        suite_fs,    suite_cond, suite_events,
-                                      suite_events_file, suite_worker };
+  static suite_fn *const suites[] = { suite_mem,         suite_err,    suite_buf,  suite_utf8,
+                                      suite_units,       suite_rng,    suite_hash, suite_json,
+                                      suite_sort,        suite_fs,     suite_cond, suite_events,
+                                      suite_events_file, suite_worker, suite_clock };
   return suite_main(suites, sizeof suites / sizeof *suites);
 }

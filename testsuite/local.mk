@@ -4,7 +4,8 @@ EXTRA_DIST += fixtures/embedded fixtures/real fixtures/tiny fixtures/models fixt
 AM_TESTS_ENVIRONMENT = FIXTURES='$(abs_srcdir)/fixtures'; export FIXTURES; \
 	FLOTILLA='$(abs_builddir)/flotilla'; export FLOTILLA; \
 	MAKE_MODEL='$(abs_builddir)/testsuite/make_model'; export MAKE_MODEL; \
-	SRCDIR='$(abs_srcdir)'; export SRCDIR;
+	SRCDIR='$(abs_srcdir)'; export SRCDIR; \
+	CK_DEFAULT_TIMEOUT="$${CK_DEFAULT_TIMEOUT:-60}"; export CK_DEFAULT_TIMEOUT;
 include $(srcdir)/testsuite/base.mk
 include $(srcdir)/testsuite/formats.mk
 include $(srcdir)/testsuite/text.mk
@@ -15,6 +16,8 @@ include $(srcdir)/testsuite/cartridge.mk
 include $(srcdir)/testsuite/study.mk
 include $(srcdir)/testsuite/train.mk
 include $(srcdir)/testsuite/fleet.mk
+include $(srcdir)/testsuite/retrieval.mk
+include $(srcdir)/testsuite/answer.mk
 include $(srcdir)/testsuite/trainer.mk
 include $(srcdir)/testsuite/serve.mk
 include $(srcdir)/testsuite/http.mk
@@ -29,8 +32,8 @@ include $(srcdir)/testsuite/tui.mk
 # Those that take longest first, so that `make -j` ends with short ones.
 TESTS += $(cli_tests) $(gate_tests) $(convert_tests) $(bench_tests) $(trainer_tests) $(serve_tests) \
 	$(http_tests) $(model_tests) $(kernels_tests) $(eval_tests) $(tui_tests) $(train_tests) \
-	$(study_tests) $(cartridge_tests) $(fleet_tests) $(formats_tests) $(text_tests) \
-	$(sources_tests) $(base_tests)
+	$(study_tests) $(cartridge_tests) $(answer_tests) $(retrieval_tests) $(fleet_tests) \
+	$(formats_tests) $(text_tests) $(sources_tests) $(base_tests)
 
 # A suite of a layer's program stands in TESTS by itself where the program takes long: see timed.
 suites = $(trainer_suites) $(serve_suites) $(model_suites) $(kernels_suites)
@@ -70,6 +73,10 @@ check-train:
 	@$(check_some) TESTS='$(train_tests)'
 check-fleet:
 	@$(check_some) TESTS='$(fleet_tests)'
+check-retrieval:
+	@$(check_some) TESTS='$(retrieval_tests)'
+check-answer:
+	@$(check_some) TESTS='$(answer_tests)'
 check-trainer:
 	@$(check_some) TESTS='$(trainer_tests)'
 check-serve:
@@ -88,16 +95,38 @@ check-bench: flotilla$(EXEEXT)
 	@$(check_some) TESTS='$(bench_tests)'
 check-tui: flotilla$(EXEEXT) testsuite/make_events$(EXEEXT) testsuite/fake_trainer$(EXEEXT)
 	@$(check_some) TESTS='$(tui_tests)'
+
+# Under a sanitiser: what reads hostile input or has threads, and of the sums as much as check-fast
+# does. Whether answers, gates and pages are right is not asked again.
+sanitised_tests = testsuite/peers/stress.sh testsuite/cli/refuse.sh testsuite/cli/remote.sh \
+	testsuite/cli/serve.sh testsuite/cli/mpi.sh testsuite/cli/train.sh testsuite/cli/study.sh \
+	testsuite/cli/archive.sh testsuite/cli/export.sh testsuite/cli/info.sh testsuite/cli/experts.sh \
+	testsuite/cli/detached.sh testsuite/tui/hostile.sh testsuite/tui/server.sh \
+	testsuite/check_options testsuite/check_eval testsuite/check_gate testsuite/check_convert \
+	testsuite/check_bench $(trainer_tests) $(serve_tests) testsuite/check_http \
+	testsuite/fuzz_request $(kernels_tests) $(model_tests) testsuite/check_tui $(train_tests) \
+	$(study_tests) $(cartridge_tests) $(answer_tests) $(retrieval_tests) $(fleet_tests) \
+	$(formats_tests) $(text_tests) $(sources_tests) testsuite/check_base
+check-sanitised: flotilla$(EXEEXT) testsuite/fake_openai$(EXEEXT)
+	@CK_EXCLUDE_TAGS=slow FLOTILLA_BRIEF=1 $(check_some) TESTS='$(sanitised_tests)'
+.PHONY: check-sanitised
 .PHONY: check-fast check-base check-formats check-text check-sources check-kernels check-model \
-	check-cartridge check-study check-train check-fleet check-trainer check-serve check-http \
+	check-cartridge check-study check-train check-fleet check-retrieval check-answer \
+	check-trainer check-serve check-http \
 	check-eval check-gate check-convert check-bench check-cli check-tui
 
 # Long tests, apart from `check`; 77 says that what a test needs is not there.
-long_tests = testsuite/long/memory.sh testsuite/long/kills.sh testsuite/long/sweep.sh \
+long_tests = testsuite/long/whole.sh testsuite/long/memory.sh testsuite/long/kills.sh \
+	testsuite/long/sweep.sh \
 	testsuite/long/load.sh testsuite/peers/fucina.sh testsuite/peers/torch_cartridge.sh
-EXTRA_DIST += $(long_tests) testsuite/peers/torch_cartridge.py
+EXTRA_DIST += $(long_tests) testsuite/peers/torch_cartridge.py testsuite/long/mutations.sh
 .PHONY: check-long
 check-long: all
 	@status=0; for t in $(long_tests); do \
 	  echo "== $$t"; ($(AM_TESTS_ENVIRONMENT) sh $(srcdir)/$$t); rc=$$?; \
 	  test $$rc = 0 || test $$rc = 77 || status=1; done; exit $$status
+
+# Whether the tests notice what is broken on purpose: some forty builds.
+.PHONY: check-mutations
+check-mutations:
+	@$(AM_TESTS_ENVIRONMENT) sh $(srcdir)/testsuite/long/mutations.sh $(LAYERS)

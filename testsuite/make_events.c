@@ -118,7 +118,7 @@ static void round_event(world *w, uint32_t round, uint32_t doc) {
   printf("],\"steps\":{");
   for (uint32_t i = 0; i < w->n_resident; i++)
     printf("%s\"%u\":%u", i ? "," : "", w->resident[i], w->steps[w->resident[i]]);
-  printf("},\"seconds\":%.3f,\"gen_s\":%.3f,\"teacher_s\":0.000,\"student_s\":%.3f,\"opt_s\":%.3f,"
+  printf("},\"seconds\":%.3f,\"gen_s\":%.3f,\"student_s\":%.3f,\"opt_s\":%.3f,"
          "\"io_s\":%.3f,\"gen_tokens\":%u,\"rss\":%u,\"peak_rss\":%u,\"resident_bytes\":%u,"
          "\"resident\":[",
          gen + student + opt + io, gen, student, opt, io, tokens + 150,

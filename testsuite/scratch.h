@@ -36,8 +36,10 @@ static inline void scratch_end(void) {
   rmdir(scratch_dir);
 }
 
-/* Writes a file without the code under test. */
+/* Writes a file without the code under test; a new one, for some file systems write a file out at
+ * once that was emptied and filled again, which thousands of damaged files would wait for. */
 static inline void scratch_put(const char *path, const void *data, size_t n) {
+  unlink(path);
   FILE *f = fopen(path, "wb");
   ck_assert_ptr_nonnull(f);
   ck_assert_uint_eq(fwrite(data, 1, n, f), n);

@@ -165,13 +165,13 @@ void serve_end(served *s, double grace_s) {
 
 static void note_start(client *c, const fl_job_event *e) {
   c->starts++;
-  c->n_docs = e->n_docs;
-  c->rows = e->rows;
-  c->prompt = e->prompt_tokens;
-  c->cached = e->cached_tokens;
-  for (size_t i = 0; i < e->n_docs; i++) {
-    const char *base = strrchr(e->docs[i].name, '/');
-    strncat(c->docs, base != NULL ? base + 1 : e->docs[i].name,
+  c->n_docs = e->start.n_docs;
+  c->rows = e->start.rows;
+  c->prompt = e->start.prompt_tokens;
+  c->cached = e->start.cached_tokens;
+  for (size_t i = 0; i < e->start.n_docs; i++) {
+    const char *base = strrchr(e->start.docs[i].name, '/');
+    strncat(c->docs, base != NULL ? base + 1 : e->start.docs[i].name,
             sizeof c->docs - strlen(c->docs) - 1);
     strncat(c->docs, " ", sizeof c->docs - strlen(c->docs) - 1);
   }
@@ -186,13 +186,13 @@ static void note_piece(client *c, const fl_job_event *e) {
 
 static void note_end(client *c, const fl_job_event *e) {
   c->ends++;
-  c->code = e->code;
-  c->finish = e->finish;
-  c->completion = e->completion_tokens;
-  c->drafted = e->drafted;
-  c->accepted = e->accepted;
-  snprintf(c->error, sizeof c->error, "%s", e->error != NULL ? e->error : "");
-  snprintf(c->stop, sizeof c->stop, "%s", e->stop_string != NULL ? e->stop_string : "");
+  c->code = e->end.code;
+  c->finish = e->end.finish;
+  c->completion = e->end.completion_tokens;
+  c->drafted = e->end.drafted;
+  c->accepted = e->end.accepted;
+  snprintf(c->error, sizeof c->error, "%s", e->end.error != NULL ? e->end.error : "");
+  snprintf(c->stop, sizeof c->stop, "%s", e->end.stop_string != NULL ? e->end.stop_string : "");
 }
 
 static bool client_event(void *ctx, fl_job_event *e) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/events.h"
 #include "base/fs.h"
 #include "base/mem.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <wchar.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "tui/term.h"
 
 static const double double_click_s = 0.4;

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/events.h"
-#include "base/fs.h"
 #include "base/mem.h"
 
 enum { BLOCK = 1 << 18 };

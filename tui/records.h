@@ -77,7 +77,7 @@ typedef struct tui_rec_round {
   tui_rec rec;
   uint32_t round, doc, tokens, gen_tokens;
   float loss, lr, grad_norm;
-  float seconds, gen_s, teacher_s, student_s, opt_s, io_s;
+  float seconds, gen_s, student_s, opt_s, io_s;
   float rss, peak_rss, resident_bytes;
   float gflop, gbyte; /* work of the round, where the trainer counts it */
   tui_ref steps;      /* numbers: document, steps, ...; without those that are known already */

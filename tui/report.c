@@ -65,12 +65,11 @@ static bool cost(fl_json *root, const tui_snapshot *s) {
   fl_json *o = fl_json_object();
   if (!o || !fl_json_set(root, "cost", o)) return false;
   return num(o, "seconds", c->seconds) && num(o, "generate_s", c->gen_s) &&
-         num(o, "teacher_s", c->teacher_s) && num(o, "student_s", c->student_s) &&
-         num(o, "optimiser_s", c->opt_s) && num(o, "io_s", c->io_s) &&
-         num(o, "round_s", s->round_s) && num(o, "tokens_per_s", s->tok_s) &&
-         num(o, "generated_tokens_per_s", s->gen_tok_s) && num(o, "rss_bytes", s->rss) &&
-         num(o, "peak_rss_bytes", s->peak_rss) && num(o, "resident_bytes", s->resident_bytes) &&
-         num(o, "written_bytes", s->bytes_written) &&
+         num(o, "student_s", c->student_s) && num(o, "optimiser_s", c->opt_s) &&
+         num(o, "io_s", c->io_s) && num(o, "round_s", s->round_s) &&
+         num(o, "tokens_per_s", s->tok_s) && num(o, "generated_tokens_per_s", s->gen_tok_s) &&
+         num(o, "rss_bytes", s->rss) && num(o, "peak_rss_bytes", s->peak_rss) &&
+         num(o, "resident_bytes", s->resident_bytes) && num(o, "written_bytes", s->bytes_written) &&
          num(o, "gflops", per_second(s->last.gflop, s->last.seconds)) &&
          num(o, "peak_gflops", s->run ? (double)s->run->peak_gflops : (double)NAN) &&
          num(o, "read_gbs", per_second(s->last.gbyte, s->last.seconds)) &&
@@ -133,7 +132,6 @@ static void cost_line(fl_buf *out, const tui_snapshot *s) {
     const char *name;
     double seconds;
   } parts[] = { { "generate", s->cost.gen_s },
-                { "teacher", s->cost.teacher_s },
                 { "student", s->cost.student_s },
                 { "optimiser", s->cost.opt_s },
                 { "files", s->cost.io_s } };

@@ -71,7 +71,9 @@ tui_run_kind tui_snapshot_run_kind(const tui_store *st, const tui_rec_run *r) {
 }
 
 tui_run_state tui_snapshot_end_state(const tui_rec_end *r) {
-  return r->status == 3 ? TUI_RUN_FAILED : r->status == 2 ? TUI_RUN_STOPPED : TUI_RUN_DONE;
+  return r->status == TUI_END_ERROR    ? TUI_RUN_FAILED
+         : r->status == TUI_END_SIGNAL ? TUI_RUN_STOPPED
+                                       : TUI_RUN_DONE;
 }
 
 static bool same_text(const tui_store *st, tui_ref a, tui_ref b) {
@@ -170,7 +172,6 @@ static void add_known(double *sum, double v) {
 static void add_cost(tui_snapshot *s, const tui_rec_round *r) {
   tui_cost c = { .seconds = (double)r->seconds,
                  .gen_s = (double)r->gen_s,
-                 .teacher_s = (double)r->teacher_s,
                  .student_s = (double)r->student_s,
                  .opt_s = (double)r->opt_s,
                  .io_s = (double)r->io_s,
@@ -183,7 +184,6 @@ static void add_cost(tui_snapshot *s, const tui_rec_round *r) {
   tui_cost *sum = &s->cost;
   add_known(&sum->seconds, c.seconds);
   add_known(&sum->gen_s, c.gen_s);
-  add_known(&sum->teacher_s, c.teacher_s);
   add_known(&sum->student_s, c.student_s);
   add_known(&sum->opt_s, c.opt_s);
   add_known(&sum->io_s, c.io_s);
@@ -337,15 +337,15 @@ static uint32_t whole(float v) { return v < 4294967296.0f ? (uint32_t)v : TUI_NO
 static int on_control(tui_snapshot *s, const tui_rec_control *r) {
   s->n_controls++;
   switch (r->cmd) {
-  case 1: s->paused = true; break;
-  case 2: s->paused = false; break;
-  case 6:
+  case TUI_CMD_PAUSE: s->paused = true; break;
+  case TUI_CMD_RESUME: s->paused = false; break;
+  case TUI_CMD_SET:
     if (!(r->value >= 0)) break;
-    if (r->key == 1) s->lr = (double)r->value;
-    else if (r->key == 2) s->budget = whole(r->value);
-    else if (r->key == 3) s->rounds = whole(r->value);
+    if (r->key == TUI_KEY_LR) s->lr = (double)r->value;
+    else if (r->key == TUI_KEY_BUDGET) s->budget = whole(r->value);
+    else if (r->key == TUI_KEY_ROUNDS) s->rounds = whole(r->value);
     break;
-  case 7: {
+  case TUI_CMD_MARK: {
     tui_doc *d = tui_snapshot_doc(s, r->doc);
     if (d) d->marked = r->value > 0;
     break;

@@ -32,7 +32,7 @@ typedef enum tui_run_kind {
 } tui_run_kind;
 
 typedef struct tui_cost {
-  double seconds, gen_s, teacher_s, student_s, opt_s, io_s; /* sums */
+  double seconds, gen_s, student_s, opt_s, io_s; /* sums */
   double gen_tokens, tokens, rounds;
   double gflop, gbyte; /* work done: 1e9 operations, 1e9 bytes read */
 } tui_cost;

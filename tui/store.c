@@ -26,12 +26,18 @@ const char *const tui_rejections[] = { "", "empty", "long", "repetitive", "cut",
 const char *const tui_save_reasons[] = { "",        "every", "rotate", "end", "signal",
                                          "request", "birth", "index",  NULL };
 const char *const tui_answer_arms[] = { "", "cartridge", "bare", "context", "text", NULL };
-const char *const tui_end_states[] = { "", "done", "signal", "error", NULL };
+const char *const tui_end_states[] = {
+  "", "done", [TUI_END_SIGNAL] = "signal", [TUI_END_ERROR] = "error", NULL
+};
 const char *const tui_doc_states[] = { "", "new", "kept", "changed", "removed", NULL };
 
-const char *const tui_control_cmds[] = { "",     "pause", "resume", "step", "save",
-                                         "stop", "set",   "mark",   NULL };
-const char *const tui_control_keys[] = { "", "lr", "budget", "rounds", NULL };
+const char *const tui_control_cmds[] = {
+  "",     [TUI_CMD_PAUSE] = "pause", [TUI_CMD_RESUME] = "resume", "step", "save",
+  "stop", [TUI_CMD_SET] = "set",     [TUI_CMD_MARK] = "mark",     NULL
+};
+const char *const tui_control_keys[] = {
+  "", [TUI_KEY_LR] = "lr", [TUI_KEY_BUDGET] = "budget", [TUI_KEY_ROUNDS] = "rounds", NULL
+};
 
 typedef enum field_type {
   F_U32,
@@ -101,27 +107,18 @@ static const field study_fields[] = { STUDY(doc, F_U32),
                                       WIDE(replayed, F_BOOL, NULL),
                                       WIDE(rejected, F_WORD, tui_rejections),
                                       END };
-static const field round_fields[] = { FIELD(round, round, F_U32),
-                                      FIELD(round, doc, F_U32),
-                                      FIELD(round, loss, F_F32),
-                                      FIELD(round, lr, F_F32),
-                                      FIELD(round, grad_norm, F_F32),
-                                      FIELD(round, tokens, F_U32),
-                                      FIELD(round, steps, F_PAIRS),
-                                      FIELD(round, seconds, F_F32),
-                                      FIELD(round, gen_s, F_F32),
-                                      FIELD(round, teacher_s, F_F32),
-                                      FIELD(round, student_s, F_F32),
-                                      FIELD(round, opt_s, F_F32),
-                                      FIELD(round, io_s, F_F32),
-                                      FIELD(round, gen_tokens, F_U32),
-                                      FIELD(round, rss, F_F32),
-                                      FIELD(round, peak_rss, F_F32),
-                                      FIELD(round, resident_bytes, F_F32),
-                                      FIELD(round, resident, F_NUMBERS),
-                                      FIELD(round, gflop, F_F32),
-                                      FIELD(round, gbyte, F_F32),
-                                      END };
+static const field round_fields[] = {
+  FIELD(round, round, F_U32),        FIELD(round, doc, F_U32),
+  FIELD(round, loss, F_F32),         FIELD(round, lr, F_F32),
+  FIELD(round, grad_norm, F_F32),    FIELD(round, tokens, F_U32),
+  FIELD(round, steps, F_PAIRS),      FIELD(round, seconds, F_F32),
+  FIELD(round, gen_s, F_F32),        FIELD(round, student_s, F_F32),
+  FIELD(round, opt_s, F_F32),        FIELD(round, io_s, F_F32),
+  FIELD(round, gen_tokens, F_U32),   FIELD(round, rss, F_F32),
+  FIELD(round, peak_rss, F_F32),     FIELD(round, resident_bytes, F_F32),
+  FIELD(round, resident, F_NUMBERS), FIELD(round, gflop, F_F32),
+  FIELD(round, gbyte, F_F32),        END
+};
 static const field rotate_fields[] = { FIELD(rotate, round, F_U32), FIELD(rotate, out, F_NUMBERS),
                                        FIELD(rotate, in, F_NUMBERS), END };
 static const field heldout_fields[] = { FIELD(heldout, round, F_U32),

@@ -13,13 +13,12 @@ typedef struct part {
   tui_style style;
 } part;
 
-enum { PARTS = 6 };
+enum { PARTS = 5 };
 
-/* What the five named parts leave of a round is "other". */
+/* What the four named parts leave of a round is "other". */
 static void parts_of(const tui_snapshot *s, part *p) {
   const tui_cost *l = &s->last, *t = &s->cost;
   const part named[PARTS - 1] = { { "generate", l->gen_s, t->gen_s, ST_CURVE0 },
-                                  { "teacher", l->teacher_s, t->teacher_s, ST_CURVE1 },
                                   { "student", l->student_s, t->student_s, ST_CURVE2 },
                                   { "optimiser", l->opt_s, t->opt_s, ST_CURVE3 },
                                   { "files", l->io_s, t->io_s, ST_CURVE4 } };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "tui/app.h"
 #include "tui/format.h"
 

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "tui/app.h"
 #include "tui/headless.h"

@@ -16,7 +16,6 @@ typedef struct fl_ask_options {
   uint64_t seed;
   size_t max_new;
   fl_kv_type kv;
-  const fl_source_list *sources; /* texts of the context and text arms; NULL: by the names */
   /* Streaming, whole characters only; may be NULL; true stops. */
   bool (*on_token)(void *ctx, const char *piece, size_t len);
   void *ctx;

@@ -93,28 +93,21 @@ int fl_fetch_plan_list(fl_fetch_plan *s, const fl_fleet *f, const size_t *docs, 
 
 static void read_text(const fl_fetch_plan *s, fl_fetch_plan_doc *d) {
   fl_err why = { 0 };
-  int rc = FL_OK;
-  if (s->n_members == 0) rc = fl_text_by_name(d->doc.name, d->doc.hash, NULL, &d->text, &why);
-  for (size_t k = 0; rc == FL_OK && k < s->n_members; k++) {
-    if (k > 0) fl_buf_puts(&d->text, FL_MEMBERS_BETWEEN);
-    rc = fl_text_by_name(s->member[k].name, s->member[k].hash, NULL, &d->text, &why);
-  }
+  int rc = fl_doc_entry_text(&d->doc, s->member, s->n_members, &d->text, &why);
   if (rc == FL_OK && !d->text.oom) return;
   fl_debug("no drafts from %s: %s", d->doc.name, why.text);
   fl_buf_release(&d->text);
 }
 
-int fl_fetch_plan_read(fl_fetch_plan *s, fl_err *err) {
-  int rc = FL_OK;
-  for (size_t i = 0; rc == FL_OK && i < s->n; i++) {
+void fl_fetch_plan_read(fl_fetch_plan *s) {
+  for (size_t i = 0; s->rc == FL_OK && i < s->n; i++) {
     fl_fetch_plan_doc *d = &s->doc[i];
     if (!d->wanted) continue;
-    rc = fl_doc_entry_read_cartridge(&d->doc, s->dir, s->model_hash, NULL, &d->cart, err);
-    d->read = rc == FL_OK;
+    s->rc = fl_doc_entry_read_cartridge(&d->doc, s->dir, s->model_hash, NULL, &d->cart, &s->err);
+    d->read = s->rc == FL_OK;
   }
-  for (size_t i = 0; rc == FL_OK && i < s->n; i++)
+  for (size_t i = 0; s->rc == FL_OK && i < s->n; i++)
     if (s->doc[i].text_wanted) read_text(s, &s->doc[i]);
-  return rc;
 }
 
 /* --- with the fleet again --- */

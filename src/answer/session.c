@@ -1,96 +1,38 @@
-/* session.c - one question, four ways to hold the documents: cartridges, nothing, the documents in
- * the context, retrieved pieces in the context. Each is a sequence that holds some rows before the
- * question; from there on they are the same (session.h). */
+/* session.c - questions behind what stands before them (prefix.h), each an answer: one turn, or the
+ * turns of a conversation. */
+#include "answer/session.h"
+
 #include <string.h>
 
+#include "answer/prefix.h"
+#include "base/clock.h"
 #include "base/mem.h"
-#include "answer/session.h"
-#include "retrieval/retrieval.h"
-#include "study/study.h"
-
-const char *fl_arm_name(fl_arm a) {
-  static const char *const names[] = { [FL_ARM_CARTRIDGE] = "cartridge",
-                                       [FL_ARM_BARE] = "bare",
-                                       [FL_ARM_CONTEXT] = "context",
-                                       [FL_ARM_TEXT] = "text" };
-  return a <= FL_ARM_TEXT ? names[a] : "unknown";
-}
 
 void fl_reply_release(fl_reply *r) {
   fl_free(r->text);
   *r = (fl_reply){ 0 };
 }
 
-/* Between two texts in one system message. */
-static const char between[] = "\n</document>\n\n<document>\n";
-
-static int whole_documents(fl_fleet *f, const fl_ask_options *o, fl_buf *text, fl_err *err) {
-  int rc = FL_OK;
-  for (size_t i = 0; rc == FL_OK && i < o->n_docs; i++) {
-    if (i > 0) fl_buf_puts(text, between);
-    rc = fl_fleet_text_again(f, o->docs[i], o->sources, text, err);
-  }
-  return rc;
-}
-
-static int append_piece(fl_fleet *f, const fl_ask_options *o, const fl_hit *h, fl_buf *text,
-                        fl_err *err) {
-  fl_buf whole = { 0 };
-  fl_doc_text t = { 0 };
-  size_t first, end;
-  int rc = fl_fleet_text_again(f, h->doc, o->sources, &whole, err);
-  if (rc == FL_OK)
-    rc = fl_doc_text_init(&t, fl_model_tokenizer(f->model), whole.data, whole.len, err);
-  if (rc == FL_OK) rc = fl_fleet_chunk_span(f, h, t.n_tokens, &first, &end, err);
-  if (rc == FL_OK) {
-    size_t at = first > 0 ? t.token_end[first - 1] : 0;
-    fl_buf_append(text, t.text + at, t.token_end[end - 1] - at);
-  }
-  fl_doc_text_release(&t);
-  fl_buf_release(&whole);
-  return rc;
-}
-
-static int retrieved_pieces(fl_fleet *f, const fl_ask_options *o, fl_buf *text, fl_err *err) {
-  int rc = FL_OK;
-  if (o->hits == NULL || fl_fleet_index_of(f) == NULL)
-    return fl_fail(err, FL_EUSAGE, "the text arm needs a retrieval first");
-  for (size_t i = 0; rc == FL_OK && i < o->hits->n_chunks; i++) {
-    if (i > 0) fl_buf_puts(text, between);
-    rc = append_piece(f, o, &o->hits->chunk[i], text, err);
-  }
-  return rc;
-}
-
-/* ids = a system message around the text, or nothing but what opens a conversation. */
-static int system_ids(fl_fleet *f, const fl_ask_options *o, fl_ids *ids, fl_err *err) {
-  fl_buf text = { 0 };
-  int rc = FL_OK;
-  if (o->arm == FL_ARM_CONTEXT) rc = whole_documents(f, o, &text, err);
-  if (o->arm == FL_ARM_TEXT) rc = retrieved_pieces(f, o, &text, err);
-  if (rc == FL_OK && text.oom) rc = fl_fail(err, FL_ENOMEM, "not enough memory for the documents");
-  if (rc == FL_OK && text.len > 0)
-    rc = fl_wrapped_system(ids, f->model, text.data, text.len, 0, err);
-  else if (rc == FL_OK)
-    rc = fl_chat_system(ids, fl_model_template(f->model), fl_model_tokenizer(f->model), NULL, 0,
+/* A conversation behind nothing begins with what opens one. */
+static int open_bare(fl_ids *ids, const fl_fleet *f, fl_err *err) {
+  return fl_chat_system(ids, fl_model_template(f->model), fl_model_tokenizer(f->model), NULL, 0,
                         err);
-  fl_buf_release(&text);
-  return rc;
 }
 
 int fl_session_begin(fl_session *h, fl_fleet *f, const fl_ask_options *o, fl_err *err) {
-  fl_session x = { .f = f, .after_system = o->arm != FL_ARM_BARE };
+  const fl_prefix_spec p = { .arm = o->arm, .docs = o->docs, .n_docs = o->n_docs, .hits = o->hits };
+  fl_session x = { .f = f };
+  fl_doc_reader *texts = NULL;
   fl_ids ids = { 0 };
   if (f->model == NULL) return fl_fail(err, FL_EUSAGE, "%s: opened without a model", f->dir);
   int rc = fl_fleet_workspace(f, o->kv, err);
   if (rc == FL_OK) rc = fl_seq_new(&x.seq, f->pool[o->kv], err);
-  if (rc == FL_OK && o->arm == FL_ARM_CARTRIDGE && o->n_docs > 0) {
-    rc = fl_fleet_compose(f, x.seq, o->docs, o->n_docs, err);
-  } else if (rc == FL_OK) {
-    x.after_system = o->arm == FL_ARM_CONTEXT ? o->n_docs > 0
-                     : o->arm == FL_ARM_TEXT  ? o->hits != NULL && o->hits->n_chunks > 0
-                                              : false;
-    rc = system_ids(f, o, &ids, err);
+  if (rc == FL_OK) rc = fl_doc_reader_new(&texts, f, err);
+  if (rc == FL_OK) rc = fl_prefix_build(x.seq, &ids, texts, &p, err);
+  fl_doc_reader_free(texts);
+  if (rc == FL_OK) {
+    x.after_system = fl_seq_rows(x.seq) > 0 || ids.len > 0;
+    if (!x.after_system) rc = open_bare(&ids, f, err);
   }
   if (rc == FL_OK && ids.len > 0)
     rc = fl_pass_prefill(f->pass, x.seq, ids.data, ids.len, NULL, err);

@@ -105,9 +105,4 @@ const char *fl_fs_reason(int errno_value);
  * FL_EINPUT for EISDIR, FL_EFAIL otherwise. */
 int fl_fs_fail_errno(fl_err *err, const char *path, const char *done, int errno_value);
 
-double fl_now_s(void);  /* monotonic seconds */
-double fl_wall_s(void); /* seconds since 1970, UTC */
-size_t fl_peak_rss_bytes(void);
-size_t fl_rss_bytes(void);
-
 #endif

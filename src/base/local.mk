@@ -2,6 +2,7 @@ noinst_LIBRARIES += src/libflbase.a
 src_libflbase_a_CFLAGS = $(AM_CFLAGS) $(CJSON_CFLAGS) $(XXHASH_CFLAGS)
 src_libflbase_a_SOURCES = \
 	src/base/buf.c src/base/buf.h \
+	src/base/clock.c src/base/clock.h \
 	src/base/cond.c src/base/cond.h \
 	src/base/err.c src/base/err.h \
 	src/base/events.c src/base/events.h \

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/cond.h"
-#include "base/fs.h"
 #include "base/mem.h"
 
 enum { CHECKS = 20 }; /* during the patience, by who waits as long as there is progress */

@@ -6,8 +6,8 @@
 #include "commands/doc_choice.h"
 #include "commands/command.h"
 #include "commands/runtime.h"
-#include "commands/report.h"
-#include "commands/signals.h"
+#include "cli/report.h"
+#include "cli/signals.h"
 
 typedef struct ask_args {
   common_args common;

@@ -7,10 +7,10 @@
 #include "base/fs.h"
 #include "bench/bench.h"
 #include "commands/command.h"
-#include "commands/output_guard.h"
-#include "commands/report.h"
+#include "cli/output_guard.h"
+#include "cli/report.h"
 #include "commands/runtime.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 
 typedef struct bench_args {
   common_args common;

@@ -9,10 +9,10 @@
 #include "commands/command.h"
 #include "commands/runtime.h"
 #include "eval/eval.h"
-#include "commands/output_guard.h"
-#include "commands/report.h"
+#include "cli/output_guard.h"
+#include "cli/report.h"
 #include "commands/sampling.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 
 typedef struct eval_args {
   common_args common;

@@ -2,9 +2,9 @@
  * as one file. */
 #include "base/fs.h"
 #include "commands/command.h"
-#include "commands/output_guard.h"
-#include "commands/report.h"
-#include "commands/signals.h"
+#include "cli/output_guard.h"
+#include "cli/report.h"
+#include "cli/signals.h"
 #include "convert/convert.h"
 
 typedef struct export_args {

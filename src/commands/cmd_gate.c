@@ -3,10 +3,10 @@
 
 #include "commands/command.h"
 #include "commands/docs.h"
-#include "commands/output_guard.h"
-#include "commands/report.h"
+#include "cli/output_guard.h"
+#include "cli/report.h"
 #include "commands/runtime.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 #include "commands/train_options.h"
 #include "gate/gate.h"
 

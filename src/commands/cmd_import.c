@@ -5,8 +5,8 @@
 
 #include "base/fs.h"
 #include "commands/command.h"
-#include "commands/report.h"
-#include "commands/signals.h"
+#include "cli/report.h"
+#include "cli/signals.h"
 #include "convert/convert.h"
 
 typedef struct import_args {

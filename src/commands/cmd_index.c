@@ -7,9 +7,9 @@
 #include "commands/docs.h"
 #include "commands/runtime.h"
 #include "fleet/fleet_dir.h"
-#include "commands/progress.h"
-#include "commands/report.h"
-#include "commands/signals.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/signals.h"
 
 typedef struct index_args {
   common_args common;

@@ -3,16 +3,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/command.h"
 #include "commands/runtime.h"
-#include "commands/report.h"
+#include "cli/report.h"
 #include "commands/sampling.h"
 #include "commands/serve_control.h"
-#include "commands/signals.h"
-#include "commands/watchdog.h"
+#include "cli/signals.h"
+#include "cli/watchdog.h"
 #include "http/server.h"
 
 typedef struct serve_args {
@@ -208,7 +208,7 @@ static const opt_spec serve_specs[] = {
     .help = "by how much better others must score for that" },
   { .name = "thinking",
     .type = OPT_ON,
-    .offset = offsetof(serve_args, http.call.thinking),
+    .offset = offsetof(serve_args, http.defaults.thinking),
     .help = "let the model think where a request says nothing of it" },
   { 0 }
 };
@@ -230,7 +230,7 @@ static void init(void *args) {
   retrieval_default(&a->retrieval);
   fl_engine_options_default(&a->serve);
   fl_server_options_default(&a->http);
-  a->sampling.max_new = a->http.call.max_new;
+  a->sampling.max_new = a->http.defaults.max_new;
   a->port = a->http.port;
   a->max_head = a->http.max_head;
   a->max_body = a->http.max_body;
@@ -251,10 +251,10 @@ static void fill(serve_args *a, const fl_model *m, bool fleet) {
   h->n_cors = a->cors.n;
   h->model_name = a->name != NULL ? a->name : fl_model_name(m);
   h->fleet = fleet;
-  h->call.sampling = a->sampling.sampling;
-  h->call.max_new = a->sampling.max_new;
-  h->call.seed = a->sampling.seed;
-  h->call.tools = fl_model_template(m) == FL_TEMPLATE_CHATML;
+  h->defaults.sampling = a->sampling.sampling;
+  h->defaults.max_new = a->sampling.max_new;
+  h->defaults.seed = a->sampling.seed;
+  h->defaults.tools = fl_model_template(m) == FL_TEMPLATE_CHATML;
   s->kv = (fl_kv_type)a->sampling.kv;
   s->rag = a->retrieval.rag;
   s->speculate = !a->no_speculate;

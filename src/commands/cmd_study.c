@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -11,10 +12,10 @@
 #include "commands/command.h"
 #include "commands/docs.h"
 #include "commands/runtime.h"
-#include "commands/output_guard.h"
-#include "commands/report.h"
-#include "commands/signals.h"
-#include "commands/study_files.h"
+#include "cli/output_guard.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+#include "study/study_file.h"
 #include "commands/study_remote.h"
 #include "commands/train_options.h"
 #include "trainer/sizes.h"
@@ -102,7 +103,7 @@ typedef struct maker {
   const study_args *args;
   engine engine;
   fl_source_list docs;
-  study_seeds seeds;
+  fl_study_seeds seeds;
   study_wire *wire;   /* NULL: the bots are here */
   fl_doc_text *texts; /* [docs.n] */
   fl_pass *pass;
@@ -176,7 +177,7 @@ static int open_part(maker *m, fl_err *err) {
 
 static int prepare(maker *m, fl_err *err) {
   const study_args *a = m->args;
-  int rc = a->seeds ? study_seeds_read(&m->seeds, a->seeds, err) : FL_OK;
+  int rc = a->seeds ? fl_study_seeds_read(&m->seeds, a->seeds, err) : FL_OK;
   if (rc == FL_OK) rc = docs_read(&m->docs, &a->input, err);
   if (rc == FL_OK) rc = check_out(a, &m->docs, err);
   if (rc == FL_OK) rc = engine_open(&m->engine, &a->engine, NULL, err);
@@ -323,7 +324,7 @@ static void release(maker *m) {
   if (m->pool) fl_kv_pool_free(m->pool);
   if (m->pass) fl_pass_free(m->pass);
   fl_source_release(&m->docs);
-  study_seeds_release(&m->seeds);
+  fl_study_seeds_release(&m->seeds);
   study_wire_close(m->wire);
   engine_close(&m->engine);
 }
@@ -343,7 +344,7 @@ static void show_text(const fl_json *t) {
 
 static int show(const study_args *a, fl_err *err) {
   fl_json *o = NULL, *texts = NULL;
-  int rc = study_show(&o, a->show, a->texts, err);
+  int rc = fl_study_show(&o, a->show, a->texts, err);
   if (rc == FL_OK && !a->common.json) { /* texts are no table */
     texts = fl_json_dup(fl_json_get(o, "texts"));
     fl_json_del(o, "texts");
@@ -358,7 +359,7 @@ static int show(const study_args *a, fl_err *err) {
 
 static int merge(const study_args *a, fl_err *err) {
   size_t kept = 0, dropped = 0;
-  int rc = study_merge(a->merge.v, a->merge.n, a->out, &kept, &dropped, err);
+  int rc = fl_study_merge(a->merge.v, a->merge.n, a->out, &kept, &dropped, err);
   if (rc == FL_OK)
     fl_info("%zu conversations; %zu that stood there already left out", kept, dropped);
   return rc;

@@ -2,15 +2,16 @@
  * its own, away from the terminal, and the dashboard watches it (train_detached.c). */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "commands/command.h"
 #include "fleet/fleet_dir.h"
-#include "commands/output_guard.h"
-#include "commands/report.h"
-#include "commands/signals.h"
+#include "cli/output_guard.h"
+#include "cli/report.h"
+#include "cli/signals.h"
 #include "commands/train.h"
 #include "commands/train_eval.h"
 #include "net/mpi.h"
@@ -187,16 +188,9 @@ static void take_init(train_args *a) {
 
 static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, fl_err *err) {
   train_args *a = p->args;
-  bool exists = fl_fleet_dir_exists(dir);
-  int rc = FL_OK;
-  if (exists && !a->resume)
-    return fl_fail(err, FL_EUSAGE,
-                   "%s: holds a fleet already; add --resume to continue it, or name another folder",
-                   dir);
-  if (!exists && a->resume)
-    return fl_fail(err, FL_EUSAGE, "%s: no fleet to resume here; leave --resume out to make one",
-                   dir);
-  if (exists) {
+  bool exists;
+  int rc = fl_fleet_dir_check(&exists, dir, a->resume, err);
+  if (rc == FL_OK && exists) {
     rc = fl_fleet_dir_load(manifest, dir, err);
     if (rc == FL_OK) rc = merge_flags(p, manifest, dir, err);
     if (rc == FL_OK && a->input.docs.n == 0) rc = docs_from_manifest(a, manifest, err);

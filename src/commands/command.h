@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "commands/options.h"
+#include "cli/options.h"
 
 /* First member of every command's arguments. */
 typedef struct common_args {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 
 static int selection_room(selection *s, size_t n, fl_err *err) {
   s->docs = fl_calloc(n + 1, sizeof *s->docs);

@@ -2,7 +2,7 @@
 #ifndef FL_COMMANDS_DOCS_H
 #define FL_COMMANDS_DOCS_H
 
-#include "commands/options.h"
+#include "cli/options.h"
 #include "sources/source.h"
 
 typedef struct docs_args {

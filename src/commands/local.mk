@@ -1,6 +1,9 @@
 # commands: the program. The only code that prints results or exits.
+# All but main.c is a library, whose tables of options the tests read.
 bin_PROGRAMS += flotilla
-flotilla_SOURCES = \
+flotilla_SOURCES = src/commands/main.c
+noinst_LIBRARIES += src/libflcommands.a
+src_libflcommands_a_SOURCES = \
 	src/commands/cmd_ask.c \
 	src/commands/cmd_bench.c \
 	src/commands/cmd_chat.c \
@@ -19,28 +22,16 @@ flotilla_SOURCES = \
 	src/commands/commands.c \
 	src/commands/doc_choice.c src/commands/doc_choice.h \
 	src/commands/docs.c src/commands/docs.h \
-	src/commands/info.h \
-	src/commands/info_files.c \
-	src/commands/info_fleet.c \
-	src/commands/info_gguf.c \
-	src/commands/main.c \
-	src/commands/options.c src/commands/options.h \
-	src/commands/output_guard.c src/commands/output_guard.h \
-	src/commands/progress.c src/commands/progress.h \
-	src/commands/report.c src/commands/report.h \
 	src/commands/runtime.c src/commands/runtime.h \
 	src/commands/sampling.c src/commands/sampling.h \
 	src/commands/serve_control.c src/commands/serve_control.h \
-	src/commands/sigbus.c src/commands/sigbus.h \
-	src/commands/signals.c src/commands/signals.h \
-	src/commands/study_files.c src/commands/study_files.h \
 	src/commands/study_remote.c src/commands/study_remote.h \
-	src/commands/study_seeds.c \
 	src/commands/train.h \
 	src/commands/train_detached.c \
 	src/commands/train_eval.c src/commands/train_eval.h \
-	src/commands/train_options.c src/commands/train_options.h \
-	src/commands/watchdog.c src/commands/watchdog.h
-flotilla_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
-flotilla_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS)
-flotilla_LDADD = $(TUI_LIBS) $(BENCH_LIBS) $(NET_LIBS) $(BASE_LIBS) $(EDIT_LIBS) $(NCURSES_LIBS)
+	src/commands/train_options.c src/commands/train_options.h
+src_libflcommands_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)
+src_libflcommands_a_CFLAGS = $(AM_CFLAGS) $(EDIT_CFLAGS)
+COMMANDS_LIBS = src/libflcommands.a $(TUI_LIBS) $(CLI_LIBS) $(NET_LIBS) $(BASE_LIBS) $(EDIT_LIBS) \
+	$(NCURSES_LIBS)
+flotilla_LDADD = $(COMMANDS_LIBS)

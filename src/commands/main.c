@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "commands/command.h"
-#include "commands/sigbus.h"
+#include "cli/sigbus.h"
 #include "net/mpi.h"
 
 enum { LOG_NOTHING = -2 };

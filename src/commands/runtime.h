@@ -3,7 +3,7 @@
 #define FL_COMMANDS_RUNTIME_H
 
 #include "base/err.h"
-#include "commands/options.h"
+#include "cli/options.h"
 #include "model/model.h"
 
 typedef struct engine_args {

@@ -3,7 +3,7 @@
 #define FL_COMMANDS_SAMPLING_H
 
 #include "answer/answer.h"
-#include "commands/options.h"
+#include "cli/options.h"
 #include "eval/eval.h"
 #include "fleet/fleet.h"
 

@@ -6,7 +6,7 @@
 #include "answer/control_protocol.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 #include "http/job_events.h"
 
 struct serve_control {
@@ -42,18 +42,18 @@ static int retrieve(void *ctx, const char *query, size_t len, fl_buf *out, fl_er
 
 static int send_end(fl_control_client *c, const fl_job_event *all, fl_err *err) {
   uint32_t docs[FL_REQUEST_DOCS];
-  if (all->finish == FL_FINISH_ERROR || all->finish == FL_FINISH_CANCELLED)
+  if (all->end.finish == FL_FINISH_ERROR || all->end.finish == FL_FINISH_CANCELLED)
     return fl_fail(err, FL_EFAIL, "%s",
-                   all->error != NULL ? all->error : "the answer was cancelled");
-  for (size_t i = 0; i < all->n_docs; i++) docs[i] = all->docs[i].id;
+                   all->end.error != NULL ? all->end.error : "the answer was cancelled");
+  for (size_t i = 0; i < all->start.n_docs; i++) docs[i] = all->start.docs[i].id;
   const fl_control_reply r = { .text = all->text.data != NULL ? all->text.data : "",
                                .len = all->text.len,
                                .docs = docs,
-                               .n_docs = all->n_docs,
-                               .rows = all->rows,
-                               .tokens = all->completion_tokens,
-                               .ttft_s = all->ttft_s,
-                               .seconds = all->seconds };
+                               .n_docs = all->start.n_docs,
+                               .rows = all->start.rows,
+                               .tokens = all->end.completion_tokens,
+                               .ttft_s = all->end.ttft_s,
+                               .seconds = all->end.seconds };
   fl_control_answer(c, &r);
   return FL_OK;
 }

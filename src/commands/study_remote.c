@@ -6,7 +6,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 #include "net/fetch.h"
 
 static const char *const teacher_names[] = { "remote", "local", NULL };

@@ -2,7 +2,7 @@
 #ifndef FL_COMMANDS_STUDY_REMOTE_H
 #define FL_COMMANDS_STUDY_REMOTE_H
 
-#include "commands/options.h"
+#include "cli/options.h"
 #include "study/remote.h"
 
 typedef struct remote_args {

@@ -6,7 +6,7 @@
 #include "commands/command.h"
 #include "commands/docs.h"
 #include "commands/runtime.h"
-#include "commands/progress.h"
+#include "cli/progress.h"
 #include "commands/train_options.h"
 #include "fleet/train_options.h"
 

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/fleet_dir.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 #include "commands/train.h"
 #include "tui/tui.h"
 

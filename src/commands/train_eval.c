@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "eval/eval.h"
 #include "commands/sampling.h"
-#include "commands/signals.h"
+#include "cli/signals.h"
 
 enum { BATCH = 16, MAX_NEW = 64, RESAMPLES = 2000 };
 

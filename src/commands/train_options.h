@@ -2,7 +2,7 @@
 #ifndef FL_COMMANDS_TRAIN_OPTIONS_H
 #define FL_COMMANDS_TRAIN_OPTIONS_H
 
-#include "commands/options.h"
+#include "cli/options.h"
 #include "fleet/fleet.h"
 
 extern const opt_spec study_specs[]; /* of self-study */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "eval/state.h"
 #include "eval/score.h"
@@ -203,7 +203,6 @@ static bool note_first(void *ctx, size_t i, int32_t token) {
 /* Everything that somebody waits for: retrieval, what stands before, the question, the answer. */
 static int ask_alone(eval_state *b, eval_arm arm, size_t i, eval_result *r, fl_err *err) {
   const char *question = b->q->q[i].question;
-  bool searches = arm == EVAL_RETRIEVED || arm == EVAL_TEXT || arm == EVAL_TEXT4;
   watch w = { 0 };
   const fl_generate_hooks hooks = { .ctx = &w, .on_token = note_first };
   fl_hits hits = { 0 };
@@ -211,8 +210,9 @@ static int ask_alone(eval_state *b, eval_arm arm, size_t i, eval_result *r, fl_e
   fl_seq *seq = NULL;
   size_t n_read;
   double began = fl_now_s();
-  int rc =
-      searches ? fl_fleet_retrieve(b->f, question, strlen(question), b->o->rag, &hits, err) : FL_OK;
+  int rc = FL_OK;
+  if (eval_arm_searches(arm))
+    rc = fl_fleet_retrieve(b->f, question, strlen(question), b->o->rag, &hits, err);
   if (rc == FL_OK) rc = eval_prefix(&seq, &n_read, b, arm, i, err);
   if (rc == FL_OK) rc = make_prompt(b, &prompt, question, fl_seq_rows(seq) > 0, err);
   fl_stream s = stream_of(b, i, &prompt, seq);
@@ -318,11 +318,11 @@ int eval_state_new(eval_state **out, fl_fleet *f, fl_team *team, const eval_ques
       .f = f, .model = fl_fleet_model(f), .q = q, .o = o, .n_docs = fl_fleet_n_docs(f)
     };
     b->hits = fl_calloc(q->n, sizeof *b->hits);
-    b->pieces = fl_calloc(q->n, sizeof *b->pieces);
-    b->text = fl_calloc(b->n_docs + 1, sizeof *b->text);
-    if (!b->hits || !b->pieces || !b->text) rc = FL_ENOMEM;
+    b->chunks = fl_calloc(q->n, sizeof *b->chunks);
+    if (!b->hits || !b->chunks) rc = FL_ENOMEM;
   }
   if (rc != FL_OK) rc = fl_fail(err, rc, "not enough memory for %zu questions", q->n);
+  if (rc == FL_OK) rc = fl_doc_reader_new(&b->texts, f, err);
   if (rc == FL_OK) rc = fl_pass_new(&b->pass, b->model, team, &opt, err);
   if (rc == FL_OK)
     rc = fl_kv_pool_new(&b->pool, fl_model_hparams(b->model), fl_model_kernels(b->model), o->kv, 0,
@@ -338,14 +338,10 @@ int eval_state_new(eval_state **out, fl_fleet *f, fl_team *team, const eval_ques
 void eval_state_free(eval_state *b) {
   if (!b) return;
   for (size_t i = 0; b->hits && i < b->q->n; i++) fl_hits_release(&b->hits[i]);
-  for (size_t i = 0; b->pieces && i < b->q->n; i++) fl_hits_release(&b->pieces[i]);
-  for (size_t i = 0; b->text && i < b->n_docs; i++) {
-    if (b->text[i].known) fl_doc_text_release(&b->text[i].tokens);
-    fl_buf_release(&b->text[i].text);
-  }
+  for (size_t i = 0; b->chunks && i < b->q->n; i++) fl_hits_release(&b->chunks[i]);
+  fl_doc_reader_free(b->texts);
   fl_free(b->hits);
-  fl_free(b->pieces);
-  fl_free(b->text);
+  fl_free(b->chunks);
   if (b->pool) fl_kv_pool_free(b->pool);
   if (b->pass) fl_pass_free(b->pass);
   fl_free(b);

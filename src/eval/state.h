@@ -2,15 +2,9 @@
 #ifndef FL_EVAL_STATE_H
 #define FL_EVAL_STATE_H
 
+#include "answer/prefix.h"
 #include "eval/eval.h"
 #include "model/pass.h"
-#include "study/study.h"
-
-typedef struct eval_text { /* of a document, read when first needed */
-  fl_buf text;
-  fl_doc_text tokens;
-  bool known;
-} eval_text;
 
 struct eval_state {
   fl_fleet *f;
@@ -20,12 +14,14 @@ struct eval_state {
   fl_pass *pass;
   fl_kv_pool *pool;
   fl_hits *hits;   /* [n questions]: documents as ask chooses them; empty until retrieved */
-  fl_hits *pieces; /* [n questions]: many pieces for the text arms */
-  bool have_hits, have_pieces;
-  eval_text *text; /* [n documents] */
+  fl_hits *chunks; /* [n questions]: many chunks for the text arms */
+  bool have_hits, have_chunks;
+  fl_doc_reader *texts;
   size_t n_docs;
 };
 
+/* Whether the arm depends on what a search finds. */
+bool eval_arm_searches(eval_arm arm);
 /* Retrieval for every question, once; nothing to do for arms that need none. */
 int eval_retrieve(eval_state *b, eval_arm arm, fl_err *err);
 /* Whether two questions stand behind the same rows in this arm. */

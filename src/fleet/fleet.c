@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/hooks.h"
@@ -124,16 +125,6 @@ void fl_fleet_evict_pages(fl_fleet *f) {
 
 /* --- texts --- */
 
-int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {
-  if (f->m.n_members == 0) return fl_text_cache_read(f->texts, f->source_of[i], out, err);
-  int rc = FL_OK;
-  for (size_t k = 0; rc == FL_OK && k < f->m.n_members; k++) {
-    if (k > 0) fl_buf_puts(out, FL_MEMBERS_BETWEEN);
-    rc = fl_text_cache_read(f->texts, f->source_of[k], out, err);
-  }
-  return rc;
-}
-
 static int check_hash(const char *name, const char *now, const char *then, fl_err *err) {
   if (then == NULL || strcmp(now, then) == 0) return FL_OK;
   return fl_fail(err, FL_EINPUT,
@@ -142,44 +133,42 @@ static int check_hash(const char *name, const char *now, const char *then, fl_er
                  name);
 }
 
-static const fl_source_doc *find_source(const fl_source_list *l, const char *name) {
-  for (size_t k = 0; l != NULL && k < l->n; k++)
-    if (strcmp(l->doc[k].name, name) == 0) return &l->doc[k];
-  return NULL;
-}
-
-int fl_text_by_name(const char *name, const char *hash, const fl_source_list *sources, fl_buf *own,
-                    fl_err *err) {
+static int read_by_name(const char *name, const char *hash, fl_buf *out, fl_err *err) {
   fl_source_list l = { 0 };
-  const fl_source_doc *d = find_source(sources, name);
-  int rc = FL_OK;
-  if (d == NULL) {
-    rc = fl_source_read(&l, &name, 1, false, err);
-    if (rc == FL_OK) d = &l.doc[0];
-  }
-  if (rc == FL_OK) rc = check_hash(name, d->hash, hash, err);
-  if (rc == FL_OK) fl_buf_append(own, d->text, d->len);
-  if (rc == FL_OK && own->oom) rc = fl_fail(err, FL_ENOMEM, "%s: not enough memory", name);
+  int rc = fl_source_read(&l, &name, 1, false, err);
+  if (rc == FL_OK) rc = check_hash(name, l.doc[0].hash, hash, err);
+  if (rc == FL_OK) fl_buf_append(out, l.doc[0].text, l.doc[0].len);
+  if (rc == FL_OK && out->oom) rc = fl_fail(err, FL_ENOMEM, "%s: not enough memory", name);
   fl_source_release(&l);
   return rc;
 }
 
-int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sources, fl_buf *own,
-                        fl_err *err) {
-  if (sources == NULL && f->texts != NULL) return fl_fleet_text(f, i, own, err);
-  if (f->m.n_members == 0)
-    return fl_text_by_name(f->m.doc[i].name, f->m.doc[i].hash, sources, own, err);
+/* Stands between the texts of a merged fleet's members. */
+static const char empty_line[] = "\n\n";
+
+int fl_doc_entry_text(const fl_doc_entry *d, const fl_member *m, size_t n, fl_buf *out,
+                      fl_err *err) {
+  if (n == 0) return read_by_name(d->name, d->hash, out, err);
   int rc = FL_OK;
-  for (size_t k = 0; rc == FL_OK && k < f->m.n_members; k++) {
-    if (k > 0) fl_buf_puts(own, FL_MEMBERS_BETWEEN);
-    rc = fl_text_by_name(f->m.member[k].name, f->m.member[k].hash, sources, own, err);
+  for (size_t k = 0; rc == FL_OK && k < n; k++) {
+    if (k > 0) fl_buf_puts(out, empty_line);
+    rc = read_by_name(m[k].name, m[k].hash, out, err);
   }
   return rc;
 }
 
-int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {
-  if (i >= f->m.n) return fl_fail(err, FL_ENOENT, "%s: no document %zu", f->dir, i);
-  return fl_fleet_text_again(f, i, NULL, out, err);
+int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err) {
+  const bool merged = f->texts != NULL && f->m.n_members > 0; /* may be read before it is listed */
+  if (i >= f->m.n && !merged) return fl_fail(err, FL_ENOENT, "%s: no document %zu", f->dir, i);
+  if (f->texts == NULL)
+    return fl_doc_entry_text(&f->m.doc[i], f->m.member, f->m.n_members, out, err);
+  if (f->m.n_members == 0) return fl_text_cache_read(f->texts, f->source_of[i], out, err);
+  int rc = FL_OK;
+  for (size_t k = 0; rc == FL_OK && k < f->m.n_members; k++) {
+    if (k > 0) fl_buf_puts(out, empty_line);
+    rc = fl_text_cache_read(f->texts, f->source_of[k], out, err);
+  }
+  return rc;
 }
 
 /* --- cartridges on disk --- */

@@ -77,8 +77,9 @@ uint64_t fl_fleet_generation(const fl_fleet *f);
 const char *fl_fleet_dir(const fl_fleet *f);
 fl_events *fl_fleet_events(fl_fleet *f);
 fl_model *fl_fleet_model(const fl_fleet *f);
-/* Appends the text of document i, read from its name again: FL_ENOENT when the file is gone,
- * FL_EINPUT when it changed since the training. */
-int fl_fleet_doc_text(fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
+/* Appends the text of document i as training sees it: of a fleet opened for writing from what it
+ * was given, else read from its name again: FL_ENOENT when the file is gone, FL_EINPUT when it
+ * changed since the training. */
+int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
 
 #endif

@@ -14,6 +14,18 @@ bool fl_fleet_dir_exists(const char *dir) {
   return there;
 }
 
+int fl_fleet_dir_check(bool *exists, const char *dir, bool resume, fl_err *err) {
+  *exists = fl_fleet_dir_exists(dir);
+  if (*exists && !resume)
+    return fl_fail(err, FL_EUSAGE,
+                   "%s: holds a fleet already; add --resume to continue it, or name another folder",
+                   dir);
+  if (!*exists && resume)
+    return fl_fail(err, FL_EUSAGE, "%s: no fleet to resume here; leave --resume out to make one",
+                   dir);
+  return FL_OK;
+}
+
 static int refuse_missing(const char *dir, fl_err *err) {
   return fl_fail(err, FL_ENOENT, "%s: no fleet here (%s is missing); flotilla train makes one", dir,
                  FL_MANIFEST_FILE);

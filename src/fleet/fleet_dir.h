@@ -8,6 +8,8 @@
 #include "fleet/manifest.h"
 
 bool fl_fleet_dir_exists(const char *dir); /* there is a fleet.json */
+/* *exists tells whether there is one; FL_EUSAGE unless that is so exactly where it is resumed. */
+int fl_fleet_dir_check(bool *exists, const char *dir, bool resume, fl_err *err);
 /* fl_manifest_load, with a sentence for a folder that holds no fleet. */
 int fl_fleet_dir_load(fl_manifest *out, const char *dir, fl_err *err);
 

@@ -14,5 +14,6 @@ src_libflfleet_a_SOURCES = \
 	src/fleet/run_event.c \
 	src/fleet/state.h \
 	src/fleet/text_cache.c src/fleet/text_cache.h \
+	src/fleet/train_flags.def \
 	src/fleet/train_options.c src/fleet/train_options.h
 FLEET_LIBS = src/libflfleet.a $(SOURCES_LIBS) $(TRAIN_LIBS)

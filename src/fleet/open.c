@@ -66,14 +66,10 @@ static int open_reader(fl_fleet *f, const fl_open_options *how, fl_err *err) {
 
 /* What files were made with holds; everything else is as given now. */
 static void take_flags(fl_fleet *f, const fl_train_options *o) {
-  const fl_train_options kept = f->m.opts;
-  if (o != NULL) f->opts = *o;
-  else f->opts = kept;
-  f->opts.p = kept.p;
-  f->opts.frozen = kept.frozen;
-  f->opts.embed_chunk = kept.embed_chunk;
-  f->opts.positions = kept.positions;
-  if (!f->m.foreign) f->opts.seed = kept.seed;
+  f->opts = o != NULL ? *o : f->m.opts;
+  const uint64_t seed = f->opts.seed;
+  fl_train_options_keep_birth(&f->opts, &f->m.opts);
+  if (f->m.foreign) f->opts.seed = seed;
   f->m.opts = f->opts;
 }
 
@@ -121,16 +117,9 @@ static bool has_own_files(const char *dir) {
 
 static int open_writer(fl_fleet *f, const fl_train_options *o, const fl_open_options *how,
                        fl_err *err) {
-  bool there = fl_fleet_dir_exists(f->dir);
-  if (there && !how->resume)
-    return fl_fail(err, FL_EUSAGE,
-                   "%s: holds a fleet already; continue it with --resume or name "
-                   "another folder",
-                   f->dir);
-  if (!there && how->resume)
-    return fl_fail(err, FL_ENOENT, "%s: no fleet to resume; leave --resume out to make one",
-                   f->dir);
-  int rc = o != NULL ? fl_train_options_check(o, err) : FL_OK;
+  bool there;
+  int rc = fl_fleet_dir_check(&there, f->dir, how->resume, err);
+  if (rc == FL_OK && o != NULL) rc = fl_train_options_check(o, err);
   if (rc == FL_OK && fl_dist_leads(f->dist)) rc = fl_fs_mkdir_made(&f->made_dir, f->dir, err);
   if (rc == FL_OK && fl_dist_leads(f->dist)) {
     f->fresh = !there && !has_own_files(f->dir);

@@ -75,18 +75,10 @@ int fl_fleet_workspace(fl_fleet *f, fl_kv_type type, fl_err *err);
 /* What workspaces hold goes back to the system until they are used again. */
 void fl_fleet_evict_pages(fl_fleet *f);
 
-/* Appends the text of document i as training sees it. */
-int fl_fleet_text(const fl_fleet *f, size_t i, fl_buf *out, fl_err *err);
-/* The same for a fleet opened without documents: read from the name again, and refused when gone or
- * changed. sources may be NULL. */
-int fl_fleet_text_again(const fl_fleet *f, size_t i, const fl_source_list *sources, fl_buf *own,
-                        fl_err *err);
-
-/* Stands between the texts of a merged fleet's members: an empty line. */
-#define FL_MEMBERS_BETWEEN "\n\n"
-/* Appends the text of the document `name` from the list, which may be NULL, else from its file. */
-int fl_text_by_name(const char *name, const char *hash, const fl_source_list *sources, fl_buf *own,
-                    fl_err *err);
+/* Appends a document's text, read from the names that the manifest keeps: of d, or of the members
+ * [n] of a merged fleet. Errors as fl_fleet_text. */
+int fl_doc_entry_text(const fl_doc_entry *d, const fl_member *m, size_t n, fl_buf *out,
+                      fl_err *err);
 
 /* Read-only fleets: takes the manifest on disk when it differs from ours. *changed tells. */
 int fl_fleet_reload(fl_fleet *f, bool *changed, fl_err *err);

@@ -1,91 +1,49 @@
-/* options.c - the training flags: defaults, ranges, and their form in fleet.json.
- *
- * One table row a number: name, member, kind, range. It feeds the range check, the writing into the
- * manifest and the reading back, so that a flag cannot be in one and not in the others. */
+/* train_options.c - see train_options.h: one table, train_flags.def, feeds all that is here. */
 #include "fleet/train_options.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-enum kind { SIZE, U64, REAL, SWITCH };
+enum kind { COUNT, U64, BYTES, REAL, ON, OFF, KV, POSITIONS };
+enum when { BIRTH, KEPT, LIVE, RUN };
 
 typedef struct flag {
   const char *name; /* without the dashes */
-  size_t offset;
+  size_t offset, size;
   enum kind kind;
+  enum when when;
   double min, max; /* inclusive */
-  bool state;      /* kept in the manifest */
 } flag;
 
 #define AT(m) offsetof(fl_train_options, m)
 
 static const flag flags[] = {
-  { "p", AT(p), SIZE, FL_LIMITS_P, .state = true },
-  { "frozen", AT(frozen), SIZE, FL_LIMITS_FROZEN, .state = true },
-  { "budget", AT(budget), SIZE, FL_LIMITS_BUDGET, .state = true },
-  { "budget-bytes", AT(budget_bytes), U64, FL_LIMITS_BUDGET_BYTES, .state = true },
-  { "rotate-every", AT(rotate_every), SIZE, FL_LIMITS_ROTATE_EVERY, .state = true },
-  { "evict-frac", AT(evict_frac), REAL, FL_LIMITS_EVICT_FRAC, .state = true },
-  { "warmup", AT(warmup), SIZE, FL_LIMITS_WARMUP, .state = true },
-  { "decay", AT(decay), SIZE, FL_LIMITS_DECAY, .state = true },
-  { "decay-to", AT(decay_to), REAL, FL_LIMITS_DECAY_TO, .state = true },
-  { "p-iso", AT(p_iso), REAL, FL_LIMITS_P_ISO, .state = true },
-  { "distract-max", AT(distract_max), SIZE, FL_LIMITS_DISTRACT_MAX, .state = true },
-  { "rounds", AT(rounds), SIZE, FL_LIMITS_ROUNDS },
-  { "accum", AT(accum), SIZE, FL_LIMITS_ACCUM, .state = true },
-  { "lr", AT(lr), REAL, FL_LIMITS_LR, .state = true },
-  { "clip", AT(clip), REAL, FL_LIMITS_CLIP, .state = true },
-  { "chunk-min", AT(chunk_min), SIZE, FL_LIMITS_CHUNK_MIN, .state = true },
-  { "chunk-max", AT(chunk_max), SIZE, FL_LIMITS_CHUNK_MAX, .state = true },
-  { "top-k", AT(top_k), SIZE, FL_LIMITS_TOP_K, .state = true },
-  { "top-mass", AT(top_mass), REAL, FL_LIMITS_TOP_MASS, .state = true },
-  { "max-q", AT(max_q), SIZE, FL_LIMITS_MAX_Q, .state = true },
-  { "max-a", AT(max_a), SIZE, FL_LIMITS_MAX_A, .state = true },
-  { "turns", AT(turns), SIZE, FL_LIMITS_TURNS, .state = true },
-  { "think", AT(think), REAL, FL_LIMITS_THINK, .state = true },
-  { "init", AT(init), SIZE, FL_LIMITS_INIT, .state = true },
-  { "seed", AT(seed), U64, FL_LIMITS_SEED, .state = true },
-  { "embed-chunk", AT(embed_chunk), SIZE, FL_LIMITS_EMBED_CHUNK, .state = true },
-  { "replay", AT(replay), REAL, FL_LIMITS_REPLAY, .state = true },
-  { "save-every", AT(save_every), SIZE, FL_LIMITS_SAVE_EVERY, .state = true },
-  { "eval-every", AT(eval_every), SIZE, FL_LIMITS_EVAL_EVERY, .state = true },
-  { "heldout", AT(heldout), SIZE, FL_LIMITS_HELDOUT, .state = true },
-  { "checkpoint", AT(checkpoint), SWITCH, .max = 1, .state = true },
-  { "pack", AT(pack), SWITCH, .max = 1, .state = true },
-  { "keep-moments", AT(keep_moments), SWITCH, .max = 1, .state = true },
+#define FL_FLAG(kind_, member, name_, letter, min_, max_, default_, group, when_, help)            \
+  { name_, AT(member), sizeof(FL_FLAG_TYPE_##kind_), kind_, when_, min_, max_ },
+#include "fleet/train_flags.def"
+#undef FL_FLAG
 };
 enum { N_FLAGS = sizeof flags / sizeof flags[0] };
 
+const char *const fl_kv_words[] = { [FL_KV_F32] = "f32", [FL_KV_F16] = "f16", NULL };
+const char *const fl_positions_words[] = {
+  [FL_POS_SEQUENTIAL] = "sequential", [FL_POS_SHARED] = "shared", NULL
+};
+
+/* Of a flag that is one of two words, else NULL. */
+static const char *const *words_of(const flag *f) {
+  return f->kind == KV ? fl_kv_words : f->kind == POSITIONS ? fl_positions_words : NULL;
+}
+
+static bool is_switch(const flag *f) { return f->kind == ON || f->kind == OFF; }
+
 void fl_train_options_default(fl_train_options *o) {
-  *o = (fl_train_options){ .p = 256,
-                           .frozen = 1,
-                           .budget = 4,
-                           .rotate_every = 10,
-                           .evict_frac = 0.5,
-                           .warmup = 8,
-                           .decay_to = 0.1,
-                           .p_iso = 0.5,
-                           .distract_max = 3,
-                           .rounds = 20,
-                           .accum = 4,
-                           .lr = 2e-3,
-                           .chunk_min = 256,
-                           .chunk_max = 512,
-                           .top_k = 20,
-                           .top_mass = 0.99,
-                           .max_q = 64,
-                           .max_a = 192,
-                           .turns = 1,
-                           .seed = 42,
-                           .embed_chunk = 256,
-                           .replay = 1,
-                           .save_every = 5,
-                           .eval_every = 10,
-                           .heldout = 1,
-                           .pack = true,
-                           .gen_kv = FL_KV_F32,
-                           .positions = FL_POS_SHARED };
+  *o = (fl_train_options){
+#define FL_FLAG(kind, member, name, letter, min, max, default_, ...) .member = default_,
+#include "fleet/train_flags.def"
+#undef FL_FLAG
+  };
 }
 
 fl_rate fl_train_rate(const fl_train_options *o) {
@@ -93,24 +51,32 @@ fl_rate fl_train_rate(const fl_train_options *o) {
 }
 
 static double value_of(const fl_train_options *o, const flag *f) {
-  const char *at = (const char *)o + f->offset;
+  const void *at = (const char *)o + f->offset;
   switch (f->kind) {
-  case SIZE: return (double)*(const size_t *)(const void *)at;
-  case U64: return (double)*(const uint64_t *)(const void *)at;
-  case REAL: return *(const double *)(const void *)at;
-  case SWITCH: return *(const bool *)(const void *)at ? 1 : 0;
+  case COUNT: return (double)*(const size_t *)at;
+  case U64:
+  case BYTES: return (double)*(const uint64_t *)at;
+  case REAL: return *(const double *)at;
+  case ON:
+  case OFF: return *(const bool *)at ? 1 : 0;
+  case KV: return *(const fl_kv_type *)at;
+  case POSITIONS: return *(const fl_positions *)at;
   }
   return 0;
 }
 
-/* v is whole and in range for the integer kinds: the callers check. */
+/* v is whole and in range for all kinds but REAL: the callers check. */
 static void set_value(fl_train_options *o, const flag *f, double v) {
-  char *at = (char *)o + f->offset;
+  void *at = (char *)o + f->offset;
   switch (f->kind) {
-  case SIZE: *(size_t *)(void *)at = (size_t)v; break;
-  case U64: *(uint64_t *)(void *)at = (uint64_t)v; break;
-  case REAL: *(double *)(void *)at = v; break;
-  case SWITCH: *(bool *)(void *)at = v != 0; break;
+  case COUNT: *(size_t *)at = (size_t)v; break;
+  case U64:
+  case BYTES: *(uint64_t *)at = (uint64_t)v; break;
+  case REAL: *(double *)at = v; break;
+  case ON:
+  case OFF: *(bool *)at = v != 0; break;
+  case KV: *(fl_kv_type *)at = (fl_kv_type)v; break;
+  case POSITIONS: *(fl_positions *)at = (fl_positions)v; break;
   }
 }
 
@@ -143,6 +109,17 @@ static const flag *flag_by_name(const char *name) {
   return NULL;
 }
 
+bool fl_train_options_is_live(const char *name) {
+  const flag *f = flag_by_name(name);
+  return f != NULL && f->when == LIVE;
+}
+
+void fl_train_options_keep_birth(fl_train_options *io, const fl_train_options *made) {
+  for (size_t i = 0; i < N_FLAGS; i++)
+    if (flags[i].when == BIRTH)
+      memcpy((char *)io + flags[i].offset, (const char *)made + flags[i].offset, flags[i].size);
+}
+
 int fl_train_options_set(fl_train_options *io, const char *name, double v, fl_err *err) {
   const flag *f = flag_by_name(name);
   if (f == NULL) return fl_fail(err, FL_EUSAGE, "%s: no such flag", name);
@@ -157,69 +134,57 @@ int fl_train_options_set(fl_train_options *io, const char *name, double v, fl_er
   return rc;
 }
 
-const char *const fl_kv_words[] = { [FL_KV_F32] = "f32", [FL_KV_F16] = "f16", NULL };
-const char *const fl_positions_words[] = {
-  [FL_POS_SEQUENTIAL] = "sequential", [FL_POS_SHARED] = "shared", NULL
-};
+/* --- JSON --- */
+
+static bool write_flag(fl_json *obj, const flag *f, double v) {
+  const char *const *words = words_of(f);
+  if (words != NULL) return fl_json_set_str(obj, f->name, words[v != 0]);
+  return is_switch(f) ? fl_json_set_bool(obj, f->name, v != 0) : fl_json_set_num(obj, f->name, v);
+}
 
 bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
-  for (size_t i = 0; i < N_FLAGS; i++) {
-    const flag *f = &flags[i];
-    if (!f->state && !all) continue;
-    double v = value_of(o, f);
-    bool ok = f->kind == SWITCH ? fl_json_set_bool(obj, f->name, v != 0)
-                                : fl_json_set_num(obj, f->name, v);
-    if (!ok) return false;
-  }
-  return fl_json_set_str(obj, "gen-kv", fl_kv_words[o->gen_kv == FL_KV_F16]) &&
-         fl_json_set_str(obj, "positions", fl_positions_words[o->positions == FL_POS_SHARED]);
+  for (size_t i = 0; i < N_FLAGS; i++)
+    if ((flags[i].when != RUN || all) && !write_flag(obj, &flags[i], value_of(o, &flags[i])))
+      return false;
+  return true;
 }
 
-/* *io = the index of the word; kept when the flag is not there. */
-static int read_word(const fl_json *obj, const char *name, const char *const *words, int *io,
-                     fl_err *err) {
-  const char *s = NULL;
-  if (!fl_json_get_str(obj, name, &s)) return FL_OK;
+/* What is no text is passed over. */
+static int read_word(double *v, const fl_json *obj, const flag *f, fl_err *err) {
+  const char *const *words = words_of(f), *s = words[(int)*v];
+  (void)fl_json_get_str(obj, f->name, &s);
   for (int i = 0; i < 2; i++)
     if (strcmp(s, words[i]) == 0) {
-      *io = i;
+      *v = i;
       return FL_OK;
     }
-  return fl_fail(err, FL_EINPUT, "flag \"%s\" is neither %s nor %s", name, words[0], words[1]);
+  return fl_fail(err, FL_EINPUT, "flag \"%s\" is neither %s nor %s", f->name, words[0], words[1]);
 }
 
-static int read_flag(fl_train_options *o, const flag *f, const fl_json *obj, fl_err *err) {
-  if (fl_json_get(obj, f->name) == NULL) return FL_OK;
-  double v = 0;
+static int read_number(double *v, const fl_json *obj, const flag *f, fl_err *err) {
   bool b = false, ok;
-  if (f->kind == SWITCH) {
+  if (is_switch(f)) {
     ok = fl_json_get_bool(obj, f->name, &b);
-    v = b;
+    *v = b;
   } else {
-    ok = fl_json_get_num(obj, f->name, &v) && (f->kind == REAL || v == floor(v));
+    ok = fl_json_get_num(obj, f->name, v) && (f->kind == REAL || *v == floor(*v));
   }
   if (!ok) return fl_fail(err, FL_EINPUT, "flag \"%s\" is of the wrong type", f->name);
-  if (check_range(f, v, err) != FL_OK) {
-    if (err != NULL) err->code = FL_EINPUT;
-    return FL_EINPUT;
-  }
-  set_value(o, f, v);
-  return FL_OK;
+  if (check_range(f, *v, err) == FL_OK) return FL_OK;
+  if (err != NULL) err->code = FL_EINPUT;
+  return FL_EINPUT;
 }
 
 int fl_train_options_read(fl_train_options *io, const fl_json *obj, fl_err *err) {
   fl_train_options o = *io;
   for (size_t i = 0; i < N_FLAGS; i++) {
-    if (!flags[i].state) continue;
-    int rc = read_flag(&o, &flags[i], obj, err);
+    const flag *f = &flags[i];
+    double v = value_of(&o, f);
+    if (f->when == RUN || fl_json_get(obj, f->name) == NULL) continue;
+    int rc = words_of(f) != NULL ? read_word(&v, obj, f, err) : read_number(&v, obj, f, err);
     if (rc != FL_OK) return rc;
+    set_value(&o, f, v);
   }
-  int kv = o.gen_kv, positions = o.positions;
-  int rc = read_word(obj, "gen-kv", fl_kv_words, &kv, err);
-  if (rc == FL_OK) rc = read_word(obj, "positions", fl_positions_words, &positions, err);
-  if (rc != FL_OK) return rc;
-  o.gen_kv = (fl_kv_type)kv;
-  o.positions = (fl_positions)positions;
   *io = o;
   return FL_OK;
 }

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "http/sse.h"
 #include "http/response.h"
+
+#define DONE "data: [DONE]\n\n" /* after the last frame */
 
 /* --- the request --- */
 
@@ -20,45 +21,27 @@ static int read_tools(fl_api_request *c, fl_api_error *f) {
     const fl_json *fn = fl_json_get(v, "function");
     (void)fl_json_get_str(v, "type", &type);
     if (type == NULL || strcmp(type, "function") != 0 || fn == NULL || !fl_json_is_obj(fn))
-      return fl_api_error_set(f, 400, "unsupported_parameter", "tools",
-                              "a tool has to be of type "
-                              "function with a member function");
+      return fl_api_refuse(f, "unsupported_parameter", "tools",
+                           "a tool has to be of type function with a member function");
     (void)fl_json_get_str(fn, "name", &name);
     (void)fl_json_get_str(fn, "description", &description);
-    rc = fl_request_tool(c, name, description, fl_field(fn, "parameters"), f);
+    rc = fl_request_tool(c, name, description, fl_json_field(fn, "parameters"), f);
   }
   return rc;
 }
 
-static int read_tool_choice(fl_api_request *c, fl_api_error *f) {
-  const fl_json *v = fl_field(c->body, "tool_choice");
-  const char *s = v != NULL ? fl_json_as_str(v) : "auto";
-  c->tools_off = s != NULL && strcmp(s, "none") == 0;
-  if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;
-  return fl_api_error_set(f, 400, "unsupported_parameter", "tool_choice",
-                          "tool_choice is auto or none "
-                          "here; this server cannot force a call");
-}
-
 static int put_calls(fl_buf *text, const fl_json *list, fl_api_error *f) {
   if (!fl_json_is_arr(list))
-    return fl_api_error_set(f, 400, "invalid_type", "messages", "tool_calls has to be an array");
+    return fl_api_refuse(f, "invalid_type", "messages", "tool_calls has to be an array");
   for (const fl_json *v = fl_json_first(list); v != NULL; v = fl_json_next(v)) {
     const fl_json *fn = fl_json_get(v, "function");
     const char *name = NULL, *args = NULL;
-    fl_json *parsed = NULL;
     if (fn == NULL || !fl_json_get_str(fn, "name", &name) ||
         !fl_json_get_str(fn, "arguments", &args))
-      return fl_api_error_set(f, 400, "invalid_type", "messages",
-                              "each of tool_calls has to have a "
-                              "function with name and arguments");
-    if (fl_json_parse(&parsed, args, strlen(args), NULL) != FL_OK)
-      return fl_api_error_set(f, 400, "invalid_value", "messages",
-                              "the arguments of a call of %.64s are "
-                              "no JSON",
-                              name);
-    fl_json_free(parsed);
-    fl_request_put_tool_call(text, name, args, strlen(args));
+      return fl_api_refuse(f, "invalid_type", "messages",
+                           "each of tool_calls has to have a function with name and arguments");
+    const int rc = fl_request_past_call(text, name, args, "messages", f);
+    if (rc != FL_OK) return rc;
   }
   return FL_OK;
 }
@@ -69,8 +52,8 @@ static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_er
   fl_buf text = { 0 };
   snprintf(where, sizeof where, "messages[%zu].content", i);
   if (!fl_json_is_obj(m) || !fl_json_get_str(m, "role", &role))
-    return fl_api_error_set(f, 400, "invalid_type", "messages", "messages[%zu] has no role", i);
-  const fl_json *content = fl_field(m, "content"), *calls = fl_field(m, "tool_calls");
+    return fl_api_refuse(f, "invalid_type", "messages", "messages[%zu] has no role", i);
+  const fl_json *content = fl_json_field(m, "content"), *calls = fl_json_field(m, "tool_calls");
   const bool assistant = strcmp(role, "assistant") == 0, tool = strcmp(role, "tool") == 0;
   int rc = FL_OK;
   if (content != NULL || !assistant || calls == NULL)
@@ -91,10 +74,10 @@ static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_er
   } else if (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0) {
     rc = fl_request_message(c, FL_ROLE_SYSTEM, text.data, text.len, false, f);
   } else {
-    rc = fl_api_error_set(f, 400, "invalid_value", "messages",
-                          "messages[%zu].role is %.32s; it has to be "
-                          "system, developer, user, assistant or tool",
-                          i, role);
+    rc = fl_api_refuse(
+        f, "invalid_value", "messages",
+        "messages[%zu].role is %.32s; it has to be system, developer, user, assistant or tool", i,
+        role);
   }
   fl_buf_release(&text);
   return rc;
@@ -108,9 +91,8 @@ static int read_limits(fl_api_request *c, fl_api_error *f) {
     rc = fl_json_field_size(c->body, names[i], 1, 1u << 30, &c->chat.max_new, f);
   if (rc == FL_OK) rc = fl_json_field_size(c->body, "n", 1, 128, &n, f);
   if (rc == FL_OK && n != 1)
-    rc = fl_api_error_set(f, 400, "unsupported_parameter", "n",
-                          "n has to be 1; ask again for another "
-                          "answer");
+    rc = fl_api_refuse(f, "unsupported_parameter", "n",
+                       "n has to be 1; ask again for another answer");
   return rc;
 }
 
@@ -119,8 +101,7 @@ static int read_logprobs(fl_api_request *c, fl_api_error *f) {
   if (rc == FL_OK)
     rc = fl_json_field_size(c->body, "top_logprobs", 0, 20, &c->chat.top_logprobs, f);
   if (rc == FL_OK && c->chat.top_logprobs > 0 && !c->chat.logprobs)
-    rc = fl_api_error_set(f, 400, "invalid_value", "top_logprobs",
-                          "top_logprobs needs logprobs: true");
+    rc = fl_api_refuse(f, "invalid_value", "top_logprobs", "top_logprobs needs logprobs: true");
   return rc;
 }
 
@@ -130,10 +111,8 @@ static int read_format(fl_api_request *c, fl_api_error *f) {
   int rc = fl_json_field_obj(c->body, "response_format", &x, f);
   if (rc == FL_OK && x != NULL) rc = fl_json_field_str(x, "type", &s, f);
   if (rc == FL_OK && s != NULL && strcmp(s, "text") != 0)
-    rc = fl_api_error_set(f, 400, "unsupported_parameter", "response_format",
-                          "response_format %.32s is "
-                          "not supported by this server; text is",
-                          s);
+    rc = fl_api_refuse(f, "unsupported_parameter", "response_format",
+                       "response_format %.32s is not supported by this server; text is", s);
   s = NULL;
   if (rc == FL_OK) rc = fl_json_field_str(c->body, "reasoning_effort", &s, f);
   if (s != NULL) c->chat.thinking = strcmp(s, "none") != 0 && strcmp(s, "minimal") != 0;
@@ -149,8 +128,7 @@ static int read_stream(fl_api_request *c, fl_api_error *f) {
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "stream_options", &o, f);
   if (rc != FL_OK || o == NULL) return rc;
   if (!c->stream)
-    return fl_api_error_set(f, 400, "invalid_value", "stream_options",
-                            "stream_options needs stream: true");
+    return fl_api_refuse(f, "invalid_value", "stream_options", "stream_options needs stream: true");
   return fl_json_field_bool(o, "include_usage", &c->include_usage, f);
 }
 
@@ -165,9 +143,9 @@ static int parse(fl_api_request *c, fl_api_error *f) {
   int rc = fl_json_field_refuse(c->body, refused, sizeof refused / sizeof *refused, f);
   if (rc == FL_OK) rc = fl_json_field_arr(c->body, "messages", &messages, f);
   if (rc == FL_OK && messages == NULL)
-    rc = fl_api_error_set(f, 400, "missing_required_parameter", "messages", "messages is missing");
+    rc = fl_api_refuse(f, "missing_required_parameter", "messages", "messages is missing");
   if (rc == FL_OK) rc = read_tools(c, f);
-  if (rc == FL_OK) rc = read_tool_choice(c, f);
+  if (rc == FL_OK) rc = fl_request_tool_choice(c, f);
   for (const fl_json *m = rc == FL_OK ? fl_json_first(messages) : NULL; rc == FL_OK && m != NULL;
        m = fl_json_next(m))
     rc = read_message(c, m, i++, f);
@@ -194,11 +172,11 @@ static void put_head(fl_response *t, const char *object) {
 static void put_usage(fl_response *t) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "usage", '{');
-  fl_jsonw_u64(b, "prompt_tokens", t->told.prompt_tokens);
-  fl_jsonw_u64(b, "completion_tokens", t->told.completion_tokens);
-  fl_jsonw_u64(b, "total_tokens", t->told.prompt_tokens + t->told.completion_tokens);
+  fl_jsonw_u64(b, "prompt_tokens", t->told.start.prompt_tokens);
+  fl_jsonw_u64(b, "completion_tokens", t->told.end.completion_tokens);
+  fl_jsonw_u64(b, "total_tokens", t->told.start.prompt_tokens + t->told.end.completion_tokens);
   fl_jsonw_open(b, "prompt_tokens_details", '{');
-  fl_jsonw_u64(b, "cached_tokens", t->told.cached_tokens);
+  fl_jsonw_u64(b, "cached_tokens", t->told.start.cached_tokens);
   fl_jsonw_close(b, '}');
   fl_jsonw_close(b, '}');
 }
@@ -219,7 +197,7 @@ static void put_call(fl_response *t, const fl_tool_use *u, bool index) {
 /* A chunk up to and with the opening of its delta. */
 static void open_chunk(fl_response *t) {
   fl_buf *b = &t->out;
-  fl_sse_begin(b, NULL);
+  fl_sse_begin(t, NULL);
   put_head(t, "chat.completion.chunk");
   fl_jsonw_open(b, "choices", '[');
   fl_jsonw_open(b, NULL, '{');
@@ -242,7 +220,7 @@ static void close_chunk(fl_response *t, const char *finish, bool extension, bool
   fl_jsonw_close(b, ']');
   if (extension) fl_response_extension(t, ended);
   fl_jsonw_close(b, '}');
-  fl_sse_end(b);
+  fl_sse_end(t);
 }
 
 static void begin(fl_response *t) {
@@ -271,25 +249,25 @@ static void end(fl_response *t) {
   open_chunk(t);
   close_chunk(t, fl_response_finish(t), true, true);
   if (t->request.include_usage) {
-    fl_sse_begin(b, NULL);
+    fl_sse_begin(t, NULL);
     put_head(t, "chat.completion.chunk");
     fl_jsonw_open(b, "choices", '[');
     fl_jsonw_close(b, ']');
     put_usage(t);
     fl_jsonw_close(b, '}');
-    fl_sse_end(b);
+    fl_sse_end(t);
   }
-  fl_sse_done(b);
+  fl_buf_puts(b, DONE);
 }
 
 static void broken(fl_response *t, const fl_api_error *f) {
-  fl_sse_begin(&t->out, NULL);
+  fl_sse_begin(t, NULL);
   fl_api_error_body(&t->out, f, FL_API_OPENAI, NULL);
-  fl_sse_end(&t->out);
-  fl_sse_done(&t->out);
+  fl_sse_end(t);
+  fl_buf_puts(&t->out, DONE);
 }
 
-static void ping(fl_response *t) { fl_sse_comment(&t->out); }
+static void ping(fl_response *t) { fl_buf_puts(&t->out, FL_SSE_WAITING); }
 
 static void whole(fl_response *t) {
   fl_buf *b = &t->out;
@@ -324,13 +302,5 @@ static void whole(fl_response *t) {
   fl_jsonw_close(b, '}');
 }
 
-const fl_protocol fl_protocol_chat = { .name = "chat",
-                                       .family = FL_API_OPENAI,
-                                       .parse = parse,
-                                       .begin = begin,
-                                       .text = text,
-                                       .call = call,
-                                       .end = end,
-                                       .broken = broken,
-                                       .ping = ping,
-                                       .whole = whole };
+const fl_protocol fl_protocol_chat = { "chat", FL_API_OPENAI, parse,  begin, text,
+                                       call,   end,           broken, ping,  whole };

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "http/json_fields.h"
+#include "http/api_request.h"
 #include "http/job_events.h"
 #include "base/json_writer.h"
 #include "http/route.h"
@@ -47,9 +47,9 @@ static int one(embedder *m, const char *text, fl_buf *out, fl_api_error *f) {
   fl_err err = { 0 };
   size_t n = 0;
   if (text == NULL || text[0] == '\0')
-    return fl_api_error_set(f, 400, "invalid_value", "input",
-                            "input has to be a string or an array of "
-                            "strings that are not empty; arrays of tokens are not supported");
+    return fl_api_refuse(f, "invalid_value", "input",
+                         "input has to be a string or an array of strings that are not empty; "
+                         "arrays of tokens are not supported");
   if (fl_engine_embed(m->e->engine, text, strlen(text), m->vector, &n, &err) != FL_OK) {
     fl_api_error_from(f, &err);
     if (f->status == 429) f->retry_after_s = fl_engine_retry_after_s(m->e->engine);
@@ -69,11 +69,10 @@ static int all(embedder *m, const fl_http_request *a, const fl_json *input, fl_b
                fl_api_error *f) {
   int rc = FL_OK;
   if (input == NULL)
-    return fl_api_error_set(f, 400, "missing_required_parameter", "input", "input is missing");
+    return fl_api_refuse(f, "missing_required_parameter", "input", "input is missing");
   if (!fl_json_is_arr(input)) return one(m, fl_json_as_str(input), out, f);
   if (fl_json_len(input) == 0 || fl_json_len(input) > MAX_TEXTS)
-    return fl_api_error_set(f, 400, "invalid_value", "input", "input has to hold 1 to %d texts",
-                            MAX_TEXTS);
+    return fl_api_refuse(f, "invalid_value", "input", "input has to hold 1 to %d texts", MAX_TEXTS);
   for (const fl_json *v = fl_json_first(input); rc == FL_OK && v != NULL; v = fl_json_next(v)) {
     if (fl_client_gone(a->client)) return fl_api_error_set(f, 499, NULL, NULL, "the client left");
     rc = one(m, fl_json_as_str(v), out, f);
@@ -88,27 +87,24 @@ int fl_api_embeddings(fl_http *e, const fl_http_request *a, fl_buf *out, fl_api_
   const char *format = "float";
   size_t dimensions = e->d_model;
   if (fl_json_parse(&body, a->body, a->len, &err) != FL_OK) return fl_api_error_from(f, &err);
-  int rc = fl_json_is_obj(body)
-               ? FL_OK
-               : fl_api_error_set(f, 400, NULL, NULL, "the body has to be an object");
+  int rc =
+      fl_json_is_obj(body) ? FL_OK : fl_api_refuse(f, NULL, NULL, "the body has to be an object");
   if (rc == FL_OK) rc = fl_json_field_str(body, "encoding_format", &format, f);
   m.base64 = strcmp(format, "base64") == 0;
   if (rc == FL_OK && !m.base64 && strcmp(format, "float") != 0)
-    rc = fl_api_error_set(f, 400, "invalid_value", "encoding_format",
-                          "encoding_format is float or base64");
+    rc = fl_api_refuse(f, "invalid_value", "encoding_format", "encoding_format is float or base64");
   if (rc == FL_OK) rc = fl_json_field_size(body, "dimensions", 1, 1u << 20, &dimensions, f);
   if (rc == FL_OK && dimensions != e->d_model)
-    rc = fl_api_error_set(f, 400, "unsupported_parameter", "dimensions",
-                          "vectors of this model have %zu "
-                          "dimensions; leave dimensions out",
-                          e->d_model);
+    rc = fl_api_refuse(f, "unsupported_parameter", "dimensions",
+                       "vectors of this model have %zu dimensions; leave dimensions out",
+                       e->d_model);
   m.vector = rc == FL_OK ? fl_calloc(e->d_model, sizeof *m.vector) : NULL;
   if (rc == FL_OK && m.vector == NULL)
     rc = fl_api_error_set(f, 503, "unavailable", NULL, "not enough memory for an embedding");
   fl_jsonw_open(out, NULL, '{');
   fl_jsonw_str(out, "object", "list");
   fl_jsonw_open(out, "data", '[');
-  if (rc == FL_OK) rc = all(&m, a, fl_field(body, "input"), out, f);
+  if (rc == FL_OK) rc = all(&m, a, fl_json_field(body, "input"), out, f);
   fl_jsonw_close(out, ']');
   fl_jsonw_str(out, "model", e->o->model_name);
   fl_jsonw_open(out, "usage", '{');

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "http/sse.h"
 #include "http/response.h"
 
 enum { NONE, THINKING, TEXT }; /* fl_response.open_item */
@@ -23,18 +22,16 @@ static int read_tools(fl_api_request *c, fl_api_error *f) {
     (void)fl_json_get_str(v, "name", &name);
     (void)fl_json_get_str(v, "description", &description);
     if (strcmp(kind, "custom") != 0)
-      return fl_api_error_set(f, 400, NULL, "tools",
-                              "tools: type %.64s is not supported; custom is", kind);
-    rc = fl_request_tool(c, name, description, fl_field(v, "input_schema"), f);
+      return fl_api_refuse(f, NULL, "tools", "tools: type %.64s is not supported; custom is", kind);
+    rc = fl_request_tool(c, name, description, fl_json_field(v, "input_schema"), f);
   }
   if (rc == FL_OK) rc = fl_json_field_obj(c->body, "tool_choice", &choice, f);
   if (rc == FL_OK && choice != NULL) rc = fl_json_field_str(choice, "type", &type, f);
   if (rc != FL_OK) return rc;
   c->tools_off = strcmp(type, "none") == 0;
   if (c->tools_off || strcmp(type, "auto") == 0) return FL_OK;
-  return fl_api_error_set(f, 400, NULL, "tool_choice",
-                          "tool_choice: auto and none are possible; this "
-                          "server cannot force a call");
+  return fl_api_refuse(f, NULL, "tool_choice",
+                       "tool_choice: auto and none are possible; this server cannot force a call");
 }
 
 /* What the blocks of one message come to. */
@@ -44,7 +41,7 @@ typedef struct blocks {
 
 static int read_tool_result(blocks *s, const fl_json *b, fl_api_error *f) {
   fl_buf text = { 0 };
-  const fl_json *content = fl_field(b, "content");
+  const fl_json *content = fl_json_field(b, "content");
   int rc = content != NULL
                ? fl_request_content(&text, content, text_types, "tool_result.content", f)
                : FL_OK;
@@ -56,10 +53,10 @@ static int read_tool_result(blocks *s, const fl_json *b, fl_api_error *f) {
 
 static int read_tool_use(blocks *s, const fl_json *b, fl_api_error *f) {
   const char *name = NULL;
-  const fl_json *input = fl_field(b, "input");
+  const fl_json *input = fl_json_field(b, "input");
   fl_buf args = { 0 };
   if (!fl_json_get_str(b, "name", &name))
-    return fl_api_error_set(f, 400, NULL, "messages", "a tool_use block has no name");
+    return fl_api_refuse(f, NULL, "messages", "a tool_use block has no name");
   if (input != NULL) fl_json_print(&args, input, false);
   else fl_buf_puts(&args, "{}");
   fl_request_put_tool_call(&s->text, name, args.data != NULL ? args.data : "", args.len);
@@ -70,10 +67,10 @@ static int read_tool_use(blocks *s, const fl_json *b, fl_api_error *f) {
 static int read_block(blocks *s, const fl_json *b, bool assistant, fl_api_error *f) {
   const char *type = NULL, *text = NULL;
   if (!fl_json_is_obj(b) || !fl_json_get_str(b, "type", &type))
-    return fl_api_error_set(f, 400, NULL, "messages", "a content block has no type");
+    return fl_api_refuse(f, NULL, "messages", "a content block has no type");
   if (strcmp(type, "text") == 0) {
     if (!fl_json_get_str(b, "text", &text))
-      return fl_api_error_set(f, 400, NULL, "messages", "a text block has no text");
+      return fl_api_refuse(f, NULL, "messages", "a text block has no text");
     fl_buf_puts(&s->text, text);
     return FL_OK;
   }
@@ -81,29 +78,27 @@ static int read_block(blocks *s, const fl_json *b, bool assistant, fl_api_error 
   if (!assistant && strcmp(type, "tool_result") == 0) return read_tool_result(s, b, f);
   if (assistant && (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0))
     return FL_OK; /* past thoughts are not shown to the model again */
-  return fl_api_error_set(f, 400, NULL, "messages",
-                          "content blocks of type %.64s are not supported here; "
-                          "send text",
-                          type);
+  return fl_api_refuse(f, NULL, "messages",
+                       "content blocks of type %.64s are not supported here; send text", type);
 }
 
 static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_error *f) {
   const char *role = NULL;
   blocks s = { 0 };
   if (!fl_json_is_obj(m) || !fl_json_get_str(m, "role", &role))
-    return fl_api_error_set(f, 400, NULL, "messages", "messages.%zu has no role", i);
+    return fl_api_refuse(f, NULL, "messages", "messages.%zu has no role", i);
   const bool assistant = strcmp(role, "assistant") == 0;
   if (!assistant && strcmp(role, "user") != 0)
-    return fl_api_error_set(f, 400, NULL, "messages",
-                            "messages.%zu: role %.32s is not user or assistant", i, role);
-  const fl_json *content = fl_field(m, "content");
+    return fl_api_refuse(f, NULL, "messages", "messages.%zu: role %.32s is not user or assistant",
+                         i, role);
+  const fl_json *content = fl_json_field(m, "content");
   const char *plain = content != NULL ? fl_json_as_str(content) : NULL;
   int rc = FL_OK;
   if (plain != NULL) {
     fl_buf_puts(&s.text, plain);
   } else if (content == NULL || !fl_json_is_arr(content)) {
-    rc = fl_api_error_set(f, 400, NULL, "messages",
-                          "messages.%zu: content has to be a string or an array", i);
+    rc = fl_api_refuse(f, NULL, "messages", "messages.%zu: content has to be a string or an array",
+                       i);
   } else {
     for (const fl_json *b = fl_json_first(content); rc == FL_OK && b != NULL; b = fl_json_next(b))
       rc = read_block(&s, b, assistant, f);
@@ -122,7 +117,7 @@ static int read_message(fl_api_request *c, const fl_json *m, size_t i, fl_api_er
 }
 
 static int read_system(fl_api_request *c, fl_api_error *f) {
-  const fl_json *v = fl_field(c->body, "system");
+  const fl_json *v = fl_json_field(c->body, "system");
   fl_buf text = { 0 };
   if (v == NULL) return FL_OK;
   int rc = fl_request_content(&text, v, text_types, "system", f);
@@ -151,13 +146,13 @@ static int parse(fl_api_request *c, fl_api_error *f) {
   const fl_json *messages = NULL;
   size_t i = 0;
   int rc = fl_json_field_refuse(c->body, refused, sizeof refused / sizeof *refused, f);
-  if (rc == FL_OK && fl_field(c->body, "model") == NULL)
-    rc = fl_api_error_set(f, 400, NULL, "model", "model: field required");
-  if (rc == FL_OK && fl_field(c->body, "max_tokens") == NULL)
-    rc = fl_api_error_set(f, 400, NULL, "max_tokens", "max_tokens: field required");
+  if (rc == FL_OK && fl_json_field(c->body, "model") == NULL)
+    rc = fl_api_refuse(f, NULL, "model", "model: field required");
+  if (rc == FL_OK && fl_json_field(c->body, "max_tokens") == NULL)
+    rc = fl_api_refuse(f, NULL, "max_tokens", "max_tokens: field required");
   if (rc == FL_OK) rc = fl_json_field_arr(c->body, "messages", &messages, f);
   if (rc == FL_OK && messages == NULL)
-    rc = fl_api_error_set(f, 400, NULL, "messages", "messages: field required");
+    rc = fl_api_refuse(f, NULL, "messages", "messages: field required");
   if (rc == FL_OK) rc = read_system(c, f);
   if (rc == FL_OK) rc = read_tools(c, f);
   for (const fl_json *m = rc == FL_OK ? fl_json_first(messages) : NULL; rc == FL_OK && m != NULL;
@@ -169,19 +164,19 @@ static int parse(fl_api_request *c, fl_api_error *f) {
 /* --- the reply --- */
 
 static const char *stop_reason(const fl_response *t) {
-  if (t->told.finish == FL_FINISH_LENGTH) return "max_tokens";
+  if (t->told.end.finish == FL_FINISH_LENGTH) return "max_tokens";
   if (t->n_uses > 0) return "tool_use";
-  return t->told.stop_string != NULL ? "stop_sequence" : "end_turn";
+  return t->told.end.stop_string != NULL ? "stop_sequence" : "end_turn";
 }
 
 /* input_tokens are those that were computed, as the original counts them. */
 static void put_usage(fl_response *t) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "usage", '{');
-  fl_jsonw_u64(b, "input_tokens", t->told.prompt_tokens - t->told.cached_tokens);
+  fl_jsonw_u64(b, "input_tokens", t->told.start.prompt_tokens - t->told.start.cached_tokens);
   fl_jsonw_u64(b, "cache_creation_input_tokens", 0);
-  fl_jsonw_u64(b, "cache_read_input_tokens", t->told.cached_tokens);
-  fl_jsonw_u64(b, "output_tokens", t->told.completion_tokens);
+  fl_jsonw_u64(b, "cache_read_input_tokens", t->told.start.cached_tokens);
+  fl_jsonw_u64(b, "output_tokens", t->told.end.completion_tokens);
   fl_jsonw_close(b, '}');
 }
 
@@ -194,14 +189,14 @@ static void put_head(fl_response *t) {
 }
 
 static void open_event(fl_response *t, const char *type) {
-  fl_sse_begin(&t->out, type);
+  fl_sse_begin(t, type);
   fl_jsonw_open(&t->out, NULL, '{');
   fl_jsonw_str(&t->out, "type", type);
 }
 
 static void close_event(fl_response *t) {
   fl_jsonw_close(&t->out, '}');
-  fl_sse_end(&t->out);
+  fl_sse_end(t);
 }
 
 static void begin(fl_response *t) {
@@ -292,7 +287,7 @@ static void end(fl_response *t) {
   open_event(t, "message_delta");
   fl_jsonw_open(b, "delta", '{');
   fl_jsonw_str(b, "stop_reason", stop_reason(t));
-  fl_jsonw_str(b, "stop_sequence", t->told.stop_string);
+  fl_jsonw_str(b, "stop_sequence", t->told.end.stop_string);
   fl_jsonw_close(b, '}');
   put_usage(t);
   fl_response_extension(t, true);
@@ -302,9 +297,9 @@ static void end(fl_response *t) {
 }
 
 static void broken(fl_response *t, const fl_api_error *f) {
-  fl_sse_begin(&t->out, "error");
+  fl_sse_begin(t, "error");
   fl_api_error_body(&t->out, f, FL_API_ANTHROPIC, NULL);
-  fl_sse_end(&t->out);
+  fl_sse_end(t);
 }
 
 static void ping(fl_response *t) {
@@ -337,19 +332,11 @@ static void whole(fl_response *t) {
   }
   fl_jsonw_close(b, ']');
   fl_jsonw_str(b, "stop_reason", stop_reason(t));
-  fl_jsonw_str(b, "stop_sequence", t->told.stop_string);
+  fl_jsonw_str(b, "stop_sequence", t->told.end.stop_string);
   put_usage(t);
   fl_response_extension(t, true);
   fl_jsonw_close(b, '}');
 }
 
-const fl_protocol fl_protocol_messages = { .name = "messages",
-                                           .family = FL_API_ANTHROPIC,
-                                           .parse = parse,
-                                           .begin = begin,
-                                           .text = text,
-                                           .call = call,
-                                           .end = end,
-                                           .broken = broken,
-                                           .ping = ping,
-                                           .whole = whole };
+const fl_protocol fl_protocol_messages = { "messages", FL_API_ANTHROPIC, parse, begin, text, call,
+                                           end,        broken,           ping,  whole };

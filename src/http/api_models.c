@@ -22,9 +22,7 @@ static void put_model(const fl_http *e, fl_buf *b) {
 int fl_api_models(const fl_http *e, const char *id, fl_buf *out, fl_api_error *f) {
   if (id != NULL && strcmp(id, e->o->model_name) != 0)
     return fl_api_error_set(f, 404, "model_not_found", "model",
-                            "the model %.200s does not exist; there is "
-                            "%s",
-                            id, e->o->model_name);
+                            "the model %.200s does not exist; there is %s", id, e->o->model_name);
   if (id != NULL) {
     put_model(e, out);
     return FL_OK;

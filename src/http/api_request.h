@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/json.h"
-#include "http/json_fields.h"
+#include "http/api_error.h"
 #include "serve/engine.h"
 
 /* What a server gives to requests that name nothing themselves. */
@@ -39,6 +39,26 @@ typedef struct fl_api_request {
   fl_buf tool_text; /* declarations, one JSON object a line */
 } fl_api_request;
 
+/* Fields of a body, or of an object in it: type and range are checked, the error names the field.
+ * An absent field and an explicit null are the same and leave *out as it is. */
+/* NULL: absent or null. */
+const fl_json *fl_json_field(const fl_json *obj, const char *key);
+int fl_json_field_num(const fl_json *obj, const char *key, double min, double max, double *out,
+                      fl_api_error *f);
+int fl_json_field_size(const fl_json *obj, const char *key, uint64_t min, uint64_t max, size_t *out,
+                       fl_api_error *f);
+int fl_json_field_u64(const fl_json *obj, const char *key, uint64_t *out, bool *given,
+                      fl_api_error *f);
+int fl_json_field_bool(const fl_json *obj, const char *key, bool *out, fl_api_error *f);
+int fl_json_field_str(const fl_json *obj, const char *key, const char **out, fl_api_error *f);
+int fl_json_field_obj(const fl_json *obj, const char *key, const fl_json **out, fl_api_error *f);
+int fl_json_field_arr(const fl_json *obj, const char *key, const fl_json **out, fl_api_error *f);
+/* Refuses each named field that is given; empty arrays and objects pass. */
+int fl_json_field_refuse(const fl_json *obj, const char *const *names, size_t n, fl_api_error *f);
+/* Refuses every field that is not named. */
+int fl_json_field_only(const fl_json *obj, const char *where, const char *const *names, size_t n,
+                       fl_api_error *f);
+
 void fl_request_init(fl_api_request *c, fl_json *body, const fl_request_defaults *d);
 void fl_request_release(fl_api_request *c);
 
@@ -47,7 +67,7 @@ void fl_request_release(fl_api_request *c);
 int fl_request_message(fl_api_request *c, fl_role role, const char *text, size_t len, bool joins,
                        fl_api_error *f);
 /* Text of a content field: a string, or an array of parts whose type is one of `types`
- * (NULL-terminated). `where` names it in faults. Appends to *out. */
+ * (NULL-terminated). `where` names it in errors. Appends to *out. */
 int fl_request_content(fl_buf *out, const fl_json *content, const char *const *types,
                        const char *where, fl_api_error *f);
 /* temperature, top_p, top_k, min_p, repeat_penalty, presence_penalty, frequency_penalty, seed. */
@@ -59,12 +79,17 @@ int fl_request_stops(fl_api_request *c, const char *key, fl_api_error *f);
 /* The `flotilla` object: documents, retrieval, conversation. */
 int fl_request_extension(fl_api_request *c, fl_api_error *f);
 
+/* OpenAI's tool_choice: auto or none. */
+int fl_request_tool_choice(fl_api_request *c, fl_api_error *f);
 /* A tool's declaration in the form that the template shows. */
 int fl_request_tool(fl_api_request *c, const char *name, const char *description,
                     const fl_json *parameters, fl_api_error *f);
 /* Puts the declarations into the system message in front. */
 int fl_request_declare(fl_api_request *c, fl_api_error *f);
 bool fl_request_knows(const fl_api_request *c, const char *name);
+/* A call of a tool in the conversation, its arguments as JSON text; `where` names the field. */
+int fl_request_past_call(fl_buf *out, const char *name, const char *args, const char *where,
+                         fl_api_error *f);
 /* "<tool_call>...</tool_call>" and "<tool_response>..." as they stand in a conversation. */
 void fl_request_put_tool_call(fl_buf *out, const char *name, const char *args, size_t len);
 void fl_request_put_tool_response(fl_buf *out, const char *text, size_t len);

@@ -32,8 +32,7 @@ static int add_line(fl_keys *k, const char *line, size_t len, const char *path, 
   for (size_t i = 0; i < len; i++)
     if (line[i] <= ' ' || line[i] > '~')
       return fl_fail(err, FL_EINPUT,
-                     "%s: line %zu is no key; a key has printable ASCII characters "
-                     "without spaces",
+                     "%s: line %zu is no key; a key has printable ASCII characters without spaces",
                      path, number);
   if (len < KEY_MIN || len > KEY_MAX)
     return fl_fail(err, FL_EINPUT, "%s: line %zu has %zu characters; a key has %d to %d", path,

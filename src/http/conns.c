@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/cond.h"
 

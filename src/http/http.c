@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "http/conns.h"
@@ -32,7 +32,7 @@ enum {
 
 struct fl_server {
   fl_server_options o;
-  fl_http edge;
+  fl_http shared;
   fl_conns *conns;
   struct MHD_Daemon *daemon;
   uint16_t port;
@@ -43,8 +43,8 @@ struct fl_server {
 typedef struct exchange {
   fl_server *s;
   fl_conn *conn;
-  fl_http_request ask;
-  fl_http_reply say;
+  fl_http_request request;
+  fl_http_reply reply;
   fl_buf body;
   size_t seen; /* bytes of body */
   int key;
@@ -56,40 +56,39 @@ typedef struct exchange {
 
 static void add_headers(struct MHD_Response *r, const exchange *x) {
   char text[64];
-  const fl_http_reply *say = &x->say;
-  MHD_add_response_header(r, "X-Request-Id", x->ask.id);
-  MHD_add_response_header(r, "Request-Id", x->ask.id);
+  const fl_http_reply *reply = &x->reply;
+  MHD_add_response_header(r, "X-Request-Id", x->request.id);
+  MHD_add_response_header(r, "Request-Id", x->request.id);
   MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
   MHD_add_response_header(r, "Cache-Control", "no-store");
-  if (say->type != NULL) MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, say->type);
-  if (say->allow != NULL) MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, say->allow);
-  if (say->status == 401) MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-  if (say->status == 429 || say->status == 503) {
-    snprintf(text, sizeof text, "%.0f", ceil(fmin(fmax(say->retry_after_s, 1), 600)));
+  if (reply->type != NULL) MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, reply->type);
+  if (reply->allow != NULL) MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, reply->allow);
+  if (reply->status == 401) MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+  if (reply->status == 429 || reply->status == 503) {
+    snprintf(text, sizeof text, "%.0f", ceil(fmin(fmax(reply->retry_after_s, 1), 600)));
     MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, text);
   }
-  if (say->cors != NULL) {
-    MHD_add_response_header(r, "Access-Control-Allow-Origin", say->cors);
+  if (reply->cors != NULL) {
+    MHD_add_response_header(r, "Access-Control-Allow-Origin", reply->cors);
     MHD_add_response_header(r, "Vary", "Origin");
   }
-  if (say->cors != NULL && say->status == 204) {
+  if (reply->cors != NULL && reply->status == 204) {
     MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
     MHD_add_response_header(r, "Access-Control-Allow-Headers",
-                            "*, Authorization, X-Api-Key, "
-                            "Content-Type, X-Conversation-Id");
+                            "*, Authorization, X-Api-Key, Content-Type, X-Conversation-Id");
     MHD_add_response_header(r, "Access-Control-Max-Age", "600");
   }
   /* The C library keeps freed blocks for each thread, of all the sizes that it ever had: a thread
    * that goes now and then gives them back. */
   const bool last = fl_conn_count(x->conn) >= CONN_REPLIES;
-  if (last || say->close || atomic_load(&x->s->edge.stopping))
+  if (last || reply->close || atomic_load(&x->s->shared.stopping))
     MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
 /* The next bytes of a stream; waits for them. */
 static ssize_t next_bytes(void *cls, uint64_t pos, char *buf, size_t max) {
   exchange *x = cls;
-  fl_response *t = x->say.turn;
+  fl_response *t = x->reply.response;
   const fl_server_options *o = &x->s->o;
   (void)pos;
   fl_conns_phase(x->s->conns, x->conn, 0);
@@ -98,7 +97,8 @@ static ssize_t next_bytes(void *cls, uint64_t pos, char *buf, size_t max) {
     t->out_at = 0;
     if (t->ended)
       return t->out.oom ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
-    if (fl_response_advance(t, x->ask.client, x->s->edge.stop_fd, o->heartbeat_s) == FL_WAIT_GONE)
+    if (fl_response_advance(t, x->request.client, x->s->shared.stop_fd, o->heartbeat_s) ==
+        FL_WAIT_GONE)
       return MHD_CONTENT_READER_END_WITH_ERROR;
   }
   const size_t left = t->out.len - t->out_at, n = left < max ? left : max;
@@ -108,20 +108,21 @@ static ssize_t next_bytes(void *cls, uint64_t pos, char *buf, size_t max) {
   return (ssize_t)n;
 }
 
-static enum MHD_Result reply(struct MHD_Connection *c, exchange *x) {
-  fl_http_reply *say = &x->say;
+static enum MHD_Result send_reply(struct MHD_Connection *c, exchange *x) {
+  fl_http_reply *reply = &x->reply;
   struct MHD_Response *r;
-  if (say->gone) return MHD_NO;
-  if (say->turn != NULL && say->turn->streaming) {
+  if (reply->gone) return MHD_NO;
+  if (reply->response != NULL && reply->response->streaming) {
     r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, next_bytes, x, NULL);
   } else {
-    r = MHD_create_response_from_buffer(say->body.len, say->body.data != NULL ? say->body.data : "",
+    r = MHD_create_response_from_buffer(reply->body.len,
+                                        reply->body.data != NULL ? reply->body.data : "",
                                         MHD_RESPMEM_PERSISTENT); /* lives as long as x */
   }
   if (r == NULL) return MHD_NO;
   add_headers(r, x);
   fl_conns_phase(x->s->conns, x->conn, x->s->o.write_s);
-  const enum MHD_Result rc = MHD_queue_response(c, (unsigned)say->status, r);
+  const enum MHD_Result rc = MHD_queue_response(c, (unsigned)reply->status, r);
   MHD_destroy_response(r);
   x->sent = rc == MHD_YES;
   return rc;
@@ -130,9 +131,9 @@ static enum MHD_Result reply(struct MHD_Connection *c, exchange *x) {
 static void refuse(exchange *x, int status, const char *code, const char *text) {
   fl_api_error f = { 0 };
   fl_api_error_set(&f, status, code, NULL, "%s", text);
-  fl_route_fault(&x->say, &f, fl_route_family(x->ask.path), x->ask.id);
+  fl_route_error(&x->reply, &f, fl_route_family(x->request.path), x->request.id);
   x->refused = true;
-  x->say.close = true;
+  x->reply.close = true;
 }
 
 /* --- requests --- */
@@ -160,22 +161,22 @@ static exchange *begin(fl_server *s, struct MHD_Connection *c, const char *url,
   x->s = s;
   x->conn = conn_of(c);
   x->began = fl_now_s();
-  x->ask = (fl_http_request){ .method = method,
-                              .path = url,
-                              .host = header(c, "Host"),
-                              .origin = header(c, "Origin"),
-                              .authorization = header(c, "Authorization"),
-                              .x_api_key = header(c, "X-Api-Key"),
-                              .conversation = header(c, "X-Conversation-Id"),
-                              .client = fl_conn_fd(x->conn),
-                              .number = atomic_fetch_add(&s->edge.requests, 1) };
-  snprintf(x->ask.id, sizeof x->ask.id, "%08llx%06llx", (unsigned long long)s->run & 0xffffffffu,
-           (unsigned long long)x->ask.number);
+  x->request = (fl_http_request){ .method = method,
+                                  .path = url,
+                                  .host = header(c, "Host"),
+                                  .origin = header(c, "Origin"),
+                                  .authorization = header(c, "Authorization"),
+                                  .x_api_key = header(c, "X-Api-Key"),
+                                  .conversation = header(c, "X-Conversation-Id"),
+                                  .client = fl_conn_fd(x->conn),
+                                  .number = atomic_fetch_add(&s->shared.requests, 1) };
+  snprintf(x->request.id, sizeof x->request.id, "%08llx%06llx",
+           (unsigned long long)s->run & 0xffffffffu, (unsigned long long)x->request.number);
   atomic_fetch_add(&s->exchanges, 1);
   fl_conns_phase(s->conns, x->conn, s->o.body_s);
   if (fl_conn_surplus(x->conn)) {
     refuse(x, 503, "unavailable", "too many connections; try again later");
-  } else if (!fl_route_admit(&s->edge, &x->ask, &x->say, &x->key)) {
+  } else if (!fl_route_admit(&s->shared, &x->request, &x->reply, &x->key)) {
     x->refused = true;
   } else if (declared_too_long(x, c)) {
     refuse(x, 413, "request_too_large",
@@ -207,7 +208,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
     x = *con_cls = begin(cls, c, url, method);
     if (x == NULL) return MHD_NO;
     const char *expect = header(c, "Expect"); /* the body is not on its way: say no at once */
-    return x->refused && expect != NULL ? reply(c, x) : MHD_YES;
+    return x->refused && expect != NULL ? send_reply(c, x) : MHD_YES;
   }
   if (*size > 0) {
     const bool go_on = gather(x, data, *size);
@@ -219,13 +220,13 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
   if (!x->refused && x->body.oom)
     refuse(x, 503, "unavailable", "not enough memory for the request");
   if (!x->refused) {
-    x->ask.body = x->body.data;
-    x->ask.len = x->body.len;
-    fl_route_answer(&x->s->edge, &x->ask, x->key, &x->say);
-    x->counted = x->say.turn != NULL && x->say.turn->streaming;
-    if (x->counted) atomic_fetch_add(&x->s->edge.tallies.streams, 1);
+    x->request.body = x->body.data;
+    x->request.len = x->body.len;
+    fl_route_answer(&x->s->shared, &x->request, x->key, &x->reply);
+    x->counted = x->reply.response != NULL && x->reply.response->streaming;
+    if (x->counted) atomic_fetch_add(&x->s->shared.tallies.streams, 1);
   }
-  return reply(c, x);
+  return send_reply(c, x);
 }
 
 enum { STATUS_GONE = 499 }; /* nobody was there to be answered */
@@ -236,15 +237,15 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **con_cls,
   fl_server *s = cls;
   (void)c;
   if (x == NULL) return;
-  const bool whole = how == MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->say.gone;
-  fl_route_done(&s->edge, &x->ask, whole ? x->say.status : STATUS_GONE, x->say.turn,
+  const bool whole = how == MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->reply.gone;
+  fl_route_done(&s->shared, &x->request, whole ? x->reply.status : STATUS_GONE, x->reply.response,
                 fl_now_s() - x->began);
-  if (x->counted) atomic_fetch_sub(&s->edge.tallies.streams, 1);
-  if (x->say.turn != NULL) {
-    fl_response_release(x->say.turn);
-    fl_free(x->say.turn);
+  if (x->counted) atomic_fetch_sub(&s->shared.tallies.streams, 1);
+  if (x->reply.response != NULL) {
+    fl_response_release(x->reply.response);
+    fl_free(x->reply.response);
   }
-  fl_buf_release(&x->say.body);
+  fl_buf_release(&x->reply.body);
   fl_buf_release(&x->body);
   fl_conns_phase(s->conns, x->conn, s->o.head_s);
   fl_free(x);
@@ -258,13 +259,13 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
   if (what == MHD_CONNECTION_NOTIFY_STARTED) {
     const union MHD_ConnectionInfo *i =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const size_t before = atomic_fetch_add(&s->edge.tallies.connections, 1);
+    const size_t before = atomic_fetch_add(&s->shared.tallies.connections, 1);
     *context =
         i != NULL ? fl_conns_add(s->conns, i->connect_fd, before >= s->o.conns, s->o.head_s) : NULL;
   } else {
     fl_conns_remove(s->conns, *context);
     *context = NULL;
-    atomic_fetch_sub(&s->edge.tallies.connections, 1);
+    atomic_fetch_sub(&s->shared.tallies.connections, 1);
   }
 }
 
@@ -290,13 +291,13 @@ void fl_server_options_default(fl_server_options *o) {
                             .heartbeat_s = 10,
                             .unread = 1u << 20,
                             .model_name = "flotilla",
-                            .call = { .sampling = FL_SAMPLING_GREEDY, .max_new = 1024 } };
+                            .defaults = { .sampling = FL_SAMPLING_GREEDY, .max_new = 1024 } };
 }
 
 static void server_free(fl_server *s) {
   if (s->conns != NULL) fl_conns_stop(s->conns);
-  if (s->edge.keys != NULL) fl_keys_close(s->edge.keys);
-  if (s->edge.stop_fd >= 0) close(s->edge.stop_fd);
+  if (s->shared.keys != NULL) fl_keys_close(s->shared.keys);
+  if (s->shared.stop_fd >= 0) close(s->shared.stop_fd);
   fl_free(s);
 }
 
@@ -322,15 +323,15 @@ int fl_server_start(fl_server **out, fl_engine *e, const fl_model *model,
   s->o = *o;
   s->port = o->port;
   s->run = (uint64_t)(fl_wall_s() * 16) ^ (uint64_t)getpid() << 20;
-  s->edge = (fl_http){ .engine = e,
-                       .model = model,
-                       .o = &s->o,
-                       .log = log,
-                       .started = (uint64_t)fl_wall_s(),
-                       .d_model = fl_model_hparams(model)->d_model };
-  s->edge.stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  rc = s->edge.stop_fd >= 0 ? FL_OK : fl_fail(err, FL_EFAIL, "the system gives no descriptor");
-  if (rc == FL_OK && o->keys_file != NULL) rc = fl_keys_open(&s->edge.keys, o->keys_file, err);
+  s->shared = (fl_http){ .engine = e,
+                         .model = model,
+                         .o = &s->o,
+                         .log = log,
+                         .started = (uint64_t)fl_wall_s(),
+                         .d_model = fl_model_hparams(model)->d_model };
+  s->shared.stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  rc = s->shared.stop_fd >= 0 ? FL_OK : fl_fail(err, FL_EFAIL, "the system gives no descriptor");
+  if (rc == FL_OK && o->keys_file != NULL) rc = fl_keys_open(&s->shared.keys, o->keys_file, err);
   if (rc == FL_OK) rc = fl_conns_start(&s->conns, err);
   if (rc == FL_OK) rc = fl_listen(&fd, o->host, &s->port, err);
   if (rc == FL_OK) rc = start_daemon(s, fd, err);
@@ -358,11 +359,11 @@ static void wait_until_quiet(fl_server *s, double seconds_s) {
 void fl_server_stop(fl_server *s, double grace_s) {
   const uint64_t one = 1;
   if (s == NULL) return;
-  atomic_store(&s->edge.stopping, true);
+  atomic_store(&s->shared.stopping, true);
   const int fd = MHD_quiesce_daemon(s->daemon);
   if (fd >= 0) close(fd);
   wait_until_quiet(s, grace_s);
-  while (write(s->edge.stop_fd, &one, sizeof one) < 0 && errno == EINTR) {}
+  while (write(s->shared.stop_fd, &one, sizeof one) < 0 && errno == EINTR) {}
   wait_until_quiet(s, FLUSH_S);
   fl_conns_shut_all(s->conns);
   MHD_stop_daemon(s->daemon);

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 static const double pause_s = 0.005;

@@ -11,9 +11,9 @@
 
 #include "http/server.h"
 
-/* Connections that the kernel has and the server has not yet. When there are more, a client
- * believes to be connected whom the server does not know, and what it sends is looked at only after
- * seconds of repetitions, when it has lost its turn. */
+/* Connections that the kernel has accepted and the server has not. Beyond them a client believes
+ * that it is connected while the server does not know it, and what it sends arrives only after
+ * seconds of retransmission. */
 enum { BACKLOG = 4096 };
 
 bool fl_server_is_loopback(const char *host) {
@@ -57,8 +57,8 @@ int fl_listen(int *fd, const char *host, uint16_t *port, fl_err *err) {
   freeaddrinfo(list);
   if (got < 0)
     return fl_fail(err, FL_EFAIL,
-                   "--host %s --port %s: cannot listen there: %s; choose another port "
-                   "or end what listens on it",
+                   "--host %s --port %s: cannot listen there: %s; choose another port or end what "
+                   "listens on it",
                    host, service, strerror(why));
   *fd = got;
   *port = port_of(got);

@@ -2,7 +2,7 @@
  * and <tool_call> blocks (Qwen's convention).
  *
  * Marks may be cut anywhere between pieces: text that may yet be the beginning of a mark is held
- * back. A block that is no call of a declared tool comes back as content, marks and all. */
+ * back. A block that is no call of a declared tool is passed on as content, with its tags. */
 #ifndef FL_HTTP_OUTPUT_PARSER_H
 #define FL_HTTP_OUTPUT_PARSER_H
 

@@ -2,7 +2,7 @@
  * or in _total. */
 #include <stdio.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "http/route.h"
 
 static void put(fl_buf *b, const char *name, const char *kind, const char *help, double v) {

@@ -13,7 +13,7 @@
 static void on_text(void *ctx, fl_part part, const char *s, size_t len) {
   fl_response *t = ctx;
   fl_buf_append(part == FL_PART_REASONING ? &t->reasoning : &t->content, s, len);
-  if (t->streaming) t->d->text(t, part, s, len);
+  if (t->streaming) t->protocol->text(t, part, s, len);
 }
 
 static void on_call(void *ctx, const char *name, const char *args, size_t len) {
@@ -25,7 +25,7 @@ static void on_call(void *ctx, const char *name, const char *args, size_t len) {
   u->args = fl_strndup(args, len);
   if (u->name == NULL || u->args == NULL) t->out.oom = true;
   t->n_uses++;
-  if (t->streaming && !t->out.oom) t->d->call(t, u);
+  if (t->streaming && !t->out.oom) t->protocol->call(t, u);
 }
 
 static bool on_known(void *ctx, const char *name) {
@@ -85,11 +85,11 @@ void fl_response_release(fl_response *t) {
 static void fail(fl_response *t, const fl_api_error *f) {
   if (t->error.status == 0) t->error = *f;
   t->ended = true;
-  if (t->streaming) t->d->broken(t, f);
+  if (t->streaming) t->protocol->broken(t, f);
 }
 
 static void finish(fl_response *t, bool overrun) {
-  const fl_job_event *v = &t->told;
+  const fl_job_end *v = &t->told.end;
   fl_api_error f = { 0 };
   if (overrun) {
     fl_api_error_set(&f, 408, "slow_reader", NULL, "the answer was not read fast enough");
@@ -108,7 +108,7 @@ static void finish(fl_response *t, bool overrun) {
   }
   fl_output_parser_finish(&t->parser);
   t->ended = true;
-  if (t->streaming) t->d->end(t);
+  if (t->streaming) t->protocol->end(t);
 }
 
 static void take_events(fl_response *t) {
@@ -119,7 +119,7 @@ static void take_events(fl_response *t) {
   fl_buf text = v.text;
   v.text = (fl_buf){ 0 };
   fl_job_event_merge(&t->told, &v);
-  if (started && t->streaming) t->d->begin(t);
+  if (started && t->streaming) t->protocol->begin(t);
   if (text.len > 0) fl_output_parser_feed(&t->parser, text.data, text.len);
   if (ended) finish(t, overrun);
   fl_buf_release(&text);
@@ -129,7 +129,7 @@ static void take_events(fl_response *t) {
 fl_wait fl_response_advance(fl_response *t, int client, int stop, double heartbeat_s) {
   fl_api_error f = { 0 };
   const fl_wait w = fl_job_events_wait(t->events, client, stop, heartbeat_s);
-  if (w == FL_WAIT_TIME && t->streaming) t->d->ping(t);
+  if (w == FL_WAIT_TIME && t->streaming) t->protocol->ping(t);
   if (w == FL_WAIT_GONE) cancel(t);
   if (w == FL_WAIT_STOP) {
     cancel(t);
@@ -152,18 +152,26 @@ fl_wait fl_response_advance(fl_response *t, int client, int stop, double heartbe
 /* Replays what came before the decision to stream. */
 void fl_response_stream(fl_response *t) {
   t->streaming = true;
-  if (t->told.started) t->d->begin(t);
-  if (t->reasoning.len > 0) t->d->text(t, FL_PART_REASONING, t->reasoning.data, t->reasoning.len);
-  if (t->content.len > 0) t->d->text(t, FL_PART_CONTENT, t->content.data, t->content.len);
-  for (size_t i = 0; i < t->n_uses; i++) t->d->call(t, &t->use[i]);
-  if (t->ended && t->error.status != 0) t->d->broken(t, &t->error);
-  else if (t->ended) t->d->end(t);
+  if (t->told.started) t->protocol->begin(t);
+  if (t->reasoning.len > 0)
+    t->protocol->text(t, FL_PART_REASONING, t->reasoning.data, t->reasoning.len);
+  if (t->content.len > 0) t->protocol->text(t, FL_PART_CONTENT, t->content.data, t->content.len);
+  for (size_t i = 0; i < t->n_uses; i++) t->protocol->call(t, &t->use[i]);
+  if (t->ended && t->error.status != 0) t->protocol->broken(t, &t->error);
+  else if (t->ended) t->protocol->end(t);
 }
 
 /* --- shared by the protocols --- */
 
+void fl_sse_begin(fl_response *t, const char *event) {
+  if (event != NULL) fl_buf_printf(&t->out, "event: %s\n", event);
+  fl_buf_puts(&t->out, "data: ");
+}
+
+void fl_sse_end(fl_response *t) { fl_buf_puts(&t->out, "\n\n"); }
+
 const char *fl_response_finish(const fl_response *t) {
-  if (t->told.finish == FL_FINISH_LENGTH) return "length";
+  if (t->told.end.finish == FL_FINISH_LENGTH) return "length";
   return t->n_uses > 0 ? "tool_calls" : "stop";
 }
 
@@ -171,8 +179,8 @@ void fl_response_extension(fl_response *t, bool ended) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "flotilla", '{');
   fl_jsonw_open(b, "documents", '[');
-  for (size_t i = 0; i < t->told.n_docs; i++) {
-    const fl_job_doc *d = &t->told.docs[i];
+  for (size_t i = 0; i < t->told.start.n_docs; i++) {
+    const fl_job_doc *d = &t->told.start.docs[i];
     fl_jsonw_open(b, NULL, '{');
     fl_jsonw_str(b, "name", d->name);
     fl_jsonw_num(b, "score", t->chat->rag == FL_RAG_NAMED ? (double)NAN : d->score); /* NaN: null */
@@ -180,13 +188,13 @@ void fl_response_extension(fl_response *t, bool ended) {
     fl_jsonw_close(b, '}');
   }
   fl_jsonw_close(b, ']');
-  fl_jsonw_u64(b, "rows", t->told.rows);
-  fl_jsonw_num(b, "queue_s", t->told.queue_s);
+  fl_jsonw_u64(b, "rows", t->told.start.rows);
+  fl_jsonw_num(b, "queue_s", t->told.start.queue_s);
   if (ended) {
-    fl_jsonw_num(b, "ttft_s", t->told.ttft_s);
-    fl_jsonw_num(b, "seconds", t->told.seconds);
-    fl_jsonw_u64(b, "drafted", t->told.drafted);
-    fl_jsonw_u64(b, "accepted", t->told.accepted);
+    fl_jsonw_num(b, "ttft_s", t->told.end.ttft_s);
+    fl_jsonw_num(b, "seconds", t->told.end.seconds);
+    fl_jsonw_u64(b, "drafted", t->told.end.drafted);
+    fl_jsonw_u64(b, "accepted", t->told.end.accepted);
   }
   fl_jsonw_close(b, '}');
 }

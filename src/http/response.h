@@ -36,7 +36,7 @@ extern const fl_protocol fl_protocol_chat, fl_protocol_responses, fl_protocol_me
 enum { FL_RESPONSE_CALLS = 64 };
 
 struct fl_response {
-  const fl_protocol *d;
+  const fl_protocol *protocol;
   fl_api_request request;
   const fl_chat_request *chat; /* what was asked: the request's, then the job's */
   const char *model;           /* name in replies; borrowed */
@@ -74,6 +74,10 @@ void fl_response_stream(fl_response *t);
 void fl_response_release(fl_response *t);
 
 /* Shared by the protocols. */
+/* Frames of a text/event-stream: JSON on one line between begin and end. */
+void fl_sse_begin(fl_response *t, const char *event); /* event: NULL for none */
+void fl_sse_end(fl_response *t);
+#define FL_SSE_WAITING ": waiting\n\n" /* a comment that keeps proxies and clients waiting */
 const char *fl_response_finish(const fl_response *t);   /* stop, length, tool_calls */
 void fl_response_extension(fl_response *t, bool ended); /* the `flotilla` member */
 void fl_response_logprobs(fl_response *t);              /* the array; forgets what it showed */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/json_writer.h"
 
@@ -18,7 +18,7 @@ struct fl_route {
   const char *name;
   kind kind;
   const char *method;
-  const fl_protocol *dialect;
+  const fl_protocol *protocol;
   bool open; /* needs no key */
 };
 
@@ -58,13 +58,13 @@ size_t fl_route_index(const fl_route *r) {
 
 const char *fl_route_name(size_t i) { return i < N_ROUTES ? routes[i].name : "other"; }
 
-void fl_route_fault(fl_http_reply *say, const fl_api_error *f, fl_api_family family,
+void fl_route_error(fl_http_reply *reply, const fl_api_error *f, fl_api_family family,
                     const char *id) {
-  fl_buf_reset(&say->body);
-  say->status = f->status;
-  say->type = JSON;
-  say->retry_after_s = f->retry_after_s;
-  fl_api_error_body(&say->body, f, family, id);
+  fl_buf_reset(&reply->body);
+  reply->status = f->status;
+  reply->type = JSON;
+  reply->retry_after_s = f->retry_after_s;
+  fl_api_error_body(&reply->body, f, family, id);
 }
 
 /* --- before the body --- */
@@ -102,11 +102,11 @@ static bool same_site(const char *origin, const char *host) {
 
 /* Sets the origin to allow. False: a page of a site that may not ask. */
 static bool origin_allowed(const fl_server_options *o, const fl_http_request *a,
-                           fl_http_reply *say) {
+                           fl_http_reply *reply) {
   if (a->origin == NULL) return true;
   for (size_t i = 0; i < o->n_cors; i++)
     if (strcmp(o->cors[i], "*") == 0 || strcmp(o->cors[i], a->origin) == 0) {
-      say->cors = a->origin;
+      reply->cors = a->origin;
       return true;
     }
   return same_site(a->origin, a->host);
@@ -119,33 +119,32 @@ static int key_of(const fl_http *e, const fl_http_request *a) {
   return fl_keys_find(e->keys, shown, shown != NULL ? strlen(shown) : 0);
 }
 
-static int admit(fl_http *e, const fl_http_request *a, fl_http_reply *say, int *key,
+static int admit(fl_http *e, const fl_http_request *a, fl_http_reply *reply, int *key,
                  fl_api_error *f) {
   const fl_route *r = fl_route_find(a->path);
   if (!host_allowed(e->o, a->host))
-    return fl_api_error_set(f, 403, "host_not_allowed", NULL,
-                            "the Host header names %.200s, which this "
-                            "server does not answer to; see --allow-host",
-                            a->host != NULL ? a->host : "nothing");
-  if (!origin_allowed(e->o, a, say))
+    return fl_api_error_set(
+        f, 403, "host_not_allowed", NULL,
+        "the Host header names %.200s, which this server does not answer to; see --allow-host",
+        a->host != NULL ? a->host : "nothing");
+  if (!origin_allowed(e->o, a, reply))
     return fl_api_error_set(f, 403, "origin_not_allowed", NULL,
-                            "pages of %.200s may not ask this server; "
-                            "see --cors-origin",
+                            "pages of %.200s may not ask this server; see --cors-origin",
                             a->origin);
   if (strcmp(a->method, "OPTIONS") == 0) {
-    say->status = 204;
+    reply->status = 204;
     return FL_EINPUT;
   }
   *key = key_of(e, a);
   if (*key < 0 && (r == NULL || !r->open))
-    return fl_api_error_set(f, 401, "invalid_api_key", NULL,
-                            "a valid API key is needed, as Authorization: "
-                            "Bearer KEY or x-api-key: KEY");
+    return fl_api_error_set(
+        f, 401, "invalid_api_key", NULL,
+        "a valid API key is needed, as Authorization: Bearer KEY or x-api-key: KEY");
   if (r == NULL)
     return fl_api_error_set(f, 404, "not_found", NULL, "there is nothing at %.200s", a->path);
   const bool head = strcmp(a->method, "HEAD") == 0 && strcmp(r->method, "GET") == 0;
   if (strcmp(a->method, r->method) != 0 && !head) {
-    say->allow = r->method;
+    reply->allow = r->method;
     return fl_api_error_set(f, 405, "method_not_allowed", NULL, "%.200s takes %s", a->path,
                             r->method);
   }
@@ -154,10 +153,10 @@ static int admit(fl_http *e, const fl_http_request *a, fl_http_reply *say, int *
   return FL_OK;
 }
 
-bool fl_route_admit(fl_http *e, const fl_http_request *a, fl_http_reply *say, int *key) {
+bool fl_route_admit(fl_http *e, const fl_http_request *a, fl_http_reply *reply, int *key) {
   fl_api_error f = { 0 };
-  if (admit(e, a, say, key, &f) == FL_OK) return true;
-  if (f.status != 0) fl_route_fault(say, &f, fl_route_family(a->path), a->id);
+  if (admit(e, a, reply, key, &f) == FL_OK) return true;
+  if (f.status != 0) fl_route_error(reply, &f, fl_route_family(a->path), a->id);
   return false;
 }
 
@@ -169,60 +168,60 @@ static int parse(fl_http *e, const fl_http_request *a, const fl_protocol *d, fl_
   fl_err err = { 0 };
   if (fl_json_parse(&body, a->body != NULL ? a->body : "", a->len, &err) != FL_OK)
     return err.code == FL_EINPUT
-               ? fl_api_error_set(f, 400, "invalid_json", NULL, "the body is no JSON: %s", err.text)
+               ? fl_api_refuse(f, "invalid_json", NULL, "the body is no JSON: %s", err.text)
                : fl_api_error_from(f, &err);
-  fl_request_init(&t->request, body, &e->o->call);
-  if (!fl_json_is_obj(body))
-    return fl_api_error_set(f, 400, NULL, NULL, "the body has to be an object");
+  fl_request_init(&t->request, body, &e->o->defaults);
+  if (!fl_json_is_obj(body)) return fl_api_refuse(f, NULL, NULL, "the body has to be an object");
   int rc = d->parse(&t->request, f);
   if (rc == FL_OK) rc = fl_request_extension(&t->request, f);
   const int named = fl_request_conversation(&t->request, a->conversation, f);
   if (rc == FL_OK) rc = named;
-  return rc == FL_OK ? fl_request_finish(&t->request, &e->o->call, f) : rc;
+  return rc == FL_OK ? fl_request_finish(&t->request, &e->o->defaults, f) : rc;
 }
 
 /* Waits for the end, or in a stream until it is known that there will be one. */
-static void first_news(fl_http *e, const fl_http_request *a, fl_response *t, fl_http_reply *say) {
+static void await_answer(fl_http *e, const fl_http_request *a, fl_response *t,
+                         fl_http_reply *reply) {
   fl_wait w = FL_WAIT_EVENTS;
   while (!t->ended && w != FL_WAIT_GONE) {
     w = fl_response_advance(t, a->client, e->stop_fd, e->o->heartbeat_s);
     if (t->request.stream && (t->told.started || w == FL_WAIT_TIME)) break;
   }
-  say->gone = w == FL_WAIT_GONE;
+  reply->gone = w == FL_WAIT_GONE;
 }
 
 static void answer(fl_http *e, const fl_http_request *a, int key, const fl_protocol *d,
-                   fl_http_reply *say) {
+                   fl_http_reply *reply) {
   fl_api_error f = { 0 };
   fl_response *t = fl_calloc(1, sizeof *t);
   if (t == NULL) {
     fl_api_error_set(&f, 503, "unavailable", NULL, "not enough memory for the request");
-    fl_route_fault(say, &f, d->family, a->id);
+    fl_route_error(reply, &f, d->family, a->id);
     return;
   }
-  t->d = d;
+  t->protocol = d;
   t->chat = &t->request.chat;
   t->model = e->o->model_name;
   t->created = (uint64_t)fl_wall_s();
   memcpy(t->id, a->id, sizeof t->id);
-  say->turn = t;
+  reply->response = t;
   int rc = parse(e, a, d, t, &f);
   const uint32_t owner = e->keys != NULL ? fl_keys_owner(e->keys, key) : 0;
   if (rc == FL_OK) rc = fl_response_start(t, e->engine, owner, a->number, e->o->unread, &f);
-  if (rc == FL_OK) first_news(e, a, t, say);
-  if (rc == FL_OK && say->gone) return;
+  if (rc == FL_OK) await_answer(e, a, t, reply);
+  if (rc == FL_OK && reply->gone) return;
   if (rc == FL_OK && t->error.status != 0) f = t->error;
   if (f.status != 0) {
-    fl_route_fault(say, &f, d->family, a->id);
+    fl_route_error(reply, &f, d->family, a->id);
   } else if (t->request.stream) {
-    say->status = 200;
-    say->type = "text/event-stream";
+    reply->status = 200;
+    reply->type = "text/event-stream";
     fl_response_stream(t);
   } else {
-    say->status = 200;
-    say->type = JSON;
+    reply->status = 200;
+    reply->type = JSON;
     d->whole(t);
-    say->body = t->out;
+    reply->body = t->out;
     t->out = (fl_buf){ 0 };
   }
 }
@@ -232,29 +231,29 @@ static const char *model_id(const char *path) {
   return strncmp(path, "/models/", 8) == 0 ? path + 8 : NULL;
 }
 
-void fl_route_answer(fl_http *e, const fl_http_request *a, int key, fl_http_reply *say) {
+void fl_route_answer(fl_http *e, const fl_http_request *a, int key, fl_http_reply *reply) {
   const fl_route *r = fl_route_find(a->path);
   fl_api_error f = { 0 };
   int rc = FL_OK;
-  say->status = 200;
-  say->type = JSON;
+  reply->status = 200;
+  reply->type = JSON;
   switch (r->kind) {
-  case ANSWER: answer(e, a, key, r->dialect, say); break;
-  case EMBEDDINGS: rc = fl_api_embeddings(e, a, &say->body, &f); break;
-  case MODELS: rc = fl_api_models(e, model_id(a->path), &say->body, &f); break;
+  case ANSWER: answer(e, a, key, r->protocol, reply); break;
+  case EMBEDDINGS: rc = fl_api_embeddings(e, a, &reply->body, &f); break;
+  case MODELS: rc = fl_api_models(e, model_id(a->path), &reply->body, &f); break;
   case HEALTH:
-    fl_api_health(e, &say->body);
-    if (atomic_load(&e->stopping)) say->status = 503;
+    fl_api_health(e, &reply->body);
+    if (atomic_load(&e->stopping)) reply->status = 503;
     break;
   case METRICS:
-    say->type = "text/plain; version=0.0.4; charset=utf-8";
-    fl_prometheus(e, &say->body);
+    reply->type = "text/plain; version=0.0.4; charset=utf-8";
+    fl_prometheus(e, &reply->body);
     break;
   }
-  if (rc == FL_OK && say->body.oom)
+  if (rc == FL_OK && reply->body.oom)
     rc = fl_api_error_set(&f, 503, "unavailable", NULL, "not enough memory for the reply");
-  if (f.status == 499) say->gone = true;
-  if (rc != FL_OK) fl_route_fault(say, &f, FL_API_OPENAI, a->id);
+  if (f.status == 499) reply->gone = true;
+  if (rc != FL_OK) fl_route_error(reply, &f, FL_API_OPENAI, a->id);
 }
 
 /* --- afterwards --- */
@@ -265,21 +264,22 @@ static void add_us(atomic_ullong *to, double seconds) {
 
 static void put_documents(fl_event *ev, const fl_response *t) {
   fl_jsonw_open(&ev->text, "docs", '[');
-  for (size_t i = 0; i < t->told.n_docs; i++) fl_jsonw_str(&ev->text, NULL, t->told.docs[i].name);
+  for (size_t i = 0; i < t->told.start.n_docs; i++)
+    fl_jsonw_str(&ev->text, NULL, t->told.start.docs[i].name);
   fl_jsonw_close(&ev->text, ']');
 }
 
-static void put_turn(fl_event *ev, const fl_response *t) {
+static void put_answer(fl_event *ev, const fl_response *t) {
   if (t->chat->conversation != NULL) fl_event_str(ev, "conv", t->chat->conversation);
-  fl_event_int(ev, "prompt_tokens", (int64_t)t->told.prompt_tokens);
-  fl_event_int(ev, "cached_tokens", (int64_t)t->told.cached_tokens);
-  fl_event_int(ev, "completion_tokens", (int64_t)t->told.completion_tokens);
-  fl_event_int(ev, "rows", (int64_t)t->told.rows);
+  fl_event_int(ev, "prompt_tokens", (int64_t)t->told.start.prompt_tokens);
+  fl_event_int(ev, "cached_tokens", (int64_t)t->told.start.cached_tokens);
+  fl_event_int(ev, "completion_tokens", (int64_t)t->told.end.completion_tokens);
+  fl_event_int(ev, "rows", (int64_t)t->told.start.rows);
   put_documents(ev, t);
-  fl_event_num(ev, "queue_s", t->told.queue_s);
-  fl_event_num(ev, "ttft_s", t->told.ttft_s);
-  fl_event_int(ev, "drafted", (int64_t)t->told.drafted);
-  fl_event_int(ev, "accepted", (int64_t)t->told.accepted);
+  fl_event_num(ev, "queue_s", t->told.start.queue_s);
+  fl_event_num(ev, "ttft_s", t->told.end.ttft_s);
+  fl_event_int(ev, "drafted", (int64_t)t->told.end.drafted);
+  fl_event_int(ev, "accepted", (int64_t)t->told.end.accepted);
   fl_event_bool(ev, "stream", t->request.stream);
 }
 
@@ -294,14 +294,14 @@ void fl_route_done(fl_http *e, const fl_http_request *a, int status, const fl_re
   if (t != NULL && t->ended && t->error.status == 0 && status == 200) {
     atomic_fetch_add(&e->tallies.answers, 1);
     add_us(&e->tallies.seconds_us, seconds);
-    add_us(&e->tallies.ttft_us, t->told.ttft_s);
-    add_us(&e->tallies.queue_us, t->told.queue_s);
+    add_us(&e->tallies.ttft_us, t->told.end.ttft_s);
+    add_us(&e->tallies.queue_us, t->told.start.queue_s);
   }
   fl_event_begin(&ev, "request");
   fl_event_str(&ev, "id", a->id);
   fl_event_str(&ev, "route", fl_route_name(at));
   fl_event_int(&ev, "status", status);
-  if (t != NULL) put_turn(&ev, t);
+  if (t != NULL) put_answer(&ev, t);
   fl_event_num(&ev, "seconds", seconds);
   if (t != NULL && t->ended)
     fl_event_str(&ev, "finish", t->error.status != 0 ? "error" : fl_response_finish(t));

@@ -1,4 +1,4 @@
-/* route.h - what a request is and what is said to it; knows no sockets. */
+/* route.h - from a request as it came to its reply; knows no sockets. */
 #ifndef FL_HTTP_ROUTE_H
 #define FL_HTTP_ROUTE_H
 
@@ -44,7 +44,7 @@ typedef struct fl_http_request {
   char id[40];
 } fl_http_request;
 
-/* A reply. Either `body` with its type, or `turn` in the middle of a stream. */
+/* A reply. Either `body` with its type, or `response` in the middle of a stream. */
 typedef struct fl_http_reply {
   int status;
   const char *type;  /* of the body; static */
@@ -53,7 +53,7 @@ typedef struct fl_http_reply {
   double retry_after_s;
   bool gone, close; /* gone: nobody is there to be answered */
   fl_buf body;
-  fl_response *turn; /* owned by whoever sends it */
+  fl_response *response; /* owned by whoever sends it */
 } fl_http_reply;
 
 /* NULL when the path is none of ours. */
@@ -63,9 +63,9 @@ const char *fl_route_name(size_t i);
 size_t fl_route_index(const fl_route *r); /* FL_ROUTES - 1 for NULL */
 
 /* Checks that need no body: host, origin, path, method, key. True when the request may go on. */
-bool fl_route_admit(fl_http *e, const fl_http_request *a, fl_http_reply *say, int *key);
-void fl_route_answer(fl_http *e, const fl_http_request *a, int key, fl_http_reply *say);
-void fl_route_fault(fl_http_reply *say, const fl_api_error *f, fl_api_family family,
+bool fl_route_admit(fl_http *e, const fl_http_request *a, fl_http_reply *reply, int *key);
+void fl_route_answer(fl_http *e, const fl_http_request *a, int key, fl_http_reply *reply);
+void fl_route_error(fl_http_reply *reply, const fl_api_error *f, fl_api_family family,
                     const char *id);
 /* Counts the reply and writes the `request` event. t: NULL unless an answer was made. */
 void fl_route_done(fl_http *e, const fl_http_request *a, int status, const fl_response *t,

@@ -27,7 +27,7 @@ typedef struct fl_server_options {
   double write_s;                   /* for a client to take a piece of a reply */
   double heartbeat_s;               /* silence in a stream after which it is filled */
   size_t unread;                    /* bytes of an answer that may wait for their reader */
-  const char *keys_file;            /* NULL: everybody may ask */
+  const char *keys_file;            /* NULL: no key is needed */
   const char *const *allow_hosts;   /* names beside the loopback ones that Host may have */
   size_t n_allow_hosts;
   bool any_host;           /* bound to other than loopback, and no names given */
@@ -35,7 +35,7 @@ typedef struct fl_server_options {
   size_t n_cors;
   const char *model_name; /* in replies */
   bool fleet;
-  fl_request_defaults call;
+  fl_request_defaults defaults;
 } fl_server_options;
 
 void fl_server_options_default(fl_server_options *o);

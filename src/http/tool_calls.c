@@ -15,16 +15,16 @@ static bool name_ok(const char *s) {
 int fl_request_tool(fl_api_request *c, const char *name, const char *description,
                     const fl_json *parameters, fl_api_error *f) {
   if (name == NULL || !name_ok(name))
-    return fl_api_error_set(f, 400, "invalid_value", "tools",
-                            "a tool's name has 1 to 128 letters, "
-                            "digits and the characters _ . : -");
+    return fl_api_refuse(f, "invalid_value", "tools",
+                         "a tool's name has 1 to 128 letters, "
+                         "digits and the characters _ . : -");
   if (c->n_tools == FL_REQUEST_TOOLS)
-    return fl_api_error_set(f, 400, "too_many", "tools", "more than %d tools", FL_REQUEST_TOOLS);
+    return fl_api_refuse(f, "too_many", "tools", "more than %d tools", FL_REQUEST_TOOLS);
   if (parameters != NULL && !fl_json_is_obj(parameters))
-    return fl_api_error_set(f, 400, "invalid_type", "tools",
-                            "the parameters of tool %s have to be an "
-                            "object",
-                            name);
+    return fl_api_refuse(f, "invalid_type", "tools",
+                         "the parameters of tool %s have to be an "
+                         "object",
+                         name);
   fl_buf *b = &c->tool_text;
   if (b->len > 0) fl_buf_putc(b, '\n');
   fl_jsonw_open(b, NULL, '{');
@@ -44,6 +44,26 @@ int fl_request_tool(fl_api_request *c, const char *name, const char *description
   if (b->oom)
     return fl_api_error_set(f, 503, "unavailable", NULL, "not enough memory for the tools");
   c->tool[c->n_tools++] = name;
+  return FL_OK;
+}
+
+int fl_request_tool_choice(fl_api_request *c, fl_api_error *f) {
+  const fl_json *v = fl_json_field(c->body, "tool_choice");
+  const char *s = v != NULL ? fl_json_as_str(v) : "auto";
+  c->tools_off = s != NULL && strcmp(s, "none") == 0;
+  if (s != NULL && (c->tools_off || strcmp(s, "auto") == 0)) return FL_OK;
+  return fl_api_refuse(f, "unsupported_parameter", "tool_choice",
+                       "tool_choice is auto or none here; this server cannot force a call");
+}
+
+int fl_request_past_call(fl_buf *out, const char *name, const char *args, const char *where,
+                         fl_api_error *f) {
+  fl_json *parsed = NULL;
+  if (fl_json_parse(&parsed, args, strlen(args), NULL) != FL_OK)
+    return fl_api_refuse(f, "invalid_value", where, "the arguments of a call of %.64s are no JSON",
+                         name);
+  fl_json_free(parsed);
+  fl_request_put_tool_call(out, name, args, strlen(args));
   return FL_OK;
 }
 

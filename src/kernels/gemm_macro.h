@@ -32,7 +32,7 @@ struct fl_gemm_macro {
   bool add;
   fl_gemm_macro_fill *fill;
   fl_gemm_macro_prefetch *prefetch;
-  size_t first;      /* of fill's own: first panel, or first output */
+  size_t first;      /* of fill's own: the first panel */
   size_t unit_tiles; /* column tiles that one fill makes */
   size_t tmp_floats; /* fill's own space per thread */
   bool along_k;      /* B is contiguous along k: several k-blocks of a unit are taken in turn */

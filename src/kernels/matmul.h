@@ -54,11 +54,6 @@ void fl_matmul_cols(const fl_panels *w, fl_team *team, float *y, size_t ldy, con
 /* dx [m, n_in] (+)= dy [m, n_out] . W. add = false overwrites. */
 void fl_matmul_dx(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
                   size_t lddy, size_t m, bool add, void *scratch);
-/* As fl_matmul_dx where dy holds only outputs [out0, out0 + n) (out0 a multiple of FL_KC): the sum
- * over all blocks in ascending order with add = true after the first equals the whole, bit for
- * bit. */
-void fl_matmul_dx_cols(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
-                       size_t lddy, size_t m, size_t out0, size_t n, bool add, void *scratch);
 
 size_t fl_panels_nr(const fl_panels *w);
 /* True if the few-row route equals the micro-kernel bit for bit here (also what selects it). */

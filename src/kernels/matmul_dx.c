@@ -26,15 +26,15 @@ static const float *fill_transposed(const fl_gemm_macro *nest, float *out, float
   const size_t nr = w->nr, ld = w->kern->ukr.packnr;
   const size_t in0 = unit * nest->unit_tiles * nr;
   const size_t n_in = w->n_in - in0 < nest->unit_tiles * nr ? w->n_in - in0 : nest->unit_tiles * nr;
-  const size_t out_end = nest->first + k0 + len;
+  const size_t out_end = k0 + len;
   if (n_in % nr != 0) memset(out + n_in / nr * ld * FL_KC, 0, FL_KC * ld * sizeof *out);
-  for (size_t o = nest->first + k0; o < out_end;) {
+  for (size_t o = k0; o < out_end;) {
     const size_t panel = o / nr, lane = o % nr;
     const size_t lanes = out_end - o < nr - lane ? out_end - o : nr - lane;
     fl_panel_prefetch_l1(w, panel + 1, in0, n_in);
     const float *from = dequantised(w, tmp, panel, in0, n_in) + lane;
     for (size_t j = 0; j * nr < n_in; j++) {
-      float *tile = out + j * ld * FL_KC + (o - nest->first - k0) * ld;
+      float *tile = out + j * ld * FL_KC + (o - k0) * ld;
       ops->transpose(tile, ld, from + j * nr * nr, nr, n_in - j * nr < nr ? n_in - j * nr : nr,
                      lanes);
     }
@@ -48,7 +48,7 @@ static void prefetch_transposed(const fl_gemm_macro *nest, size_t unit, size_t k
                                 size_t shares) {
   const fl_panels *w = nest->w;
   const size_t in0 = unit * nest->unit_tiles * w->nr;
-  size_t p0 = (nest->first + k0) / w->nr, p1 = (nest->first + k0 + FL_KC) / w->nr;
+  size_t p0 = k0 / w->nr, p1 = (k0 + FL_KC) / w->nr;
   if (p1 > w->n_panels) p1 = w->n_panels;
   if (in0 >= w->n_in || p0 >= p1) return;
   for (size_t p = p0 + (p1 - p0) * share / shares; p < p0 + (p1 - p0) * (share + 1) / shares; p++)
@@ -70,23 +70,16 @@ fl_gemm_macro fl_matmul_dx_macro(const fl_panels *w) {
                           .tmp_floats = tiles * w->nr * w->nr };
 }
 
-void fl_matmul_dx_cols(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
-                       size_t lddy, size_t m, size_t out0, size_t n, bool add, void *scratch) {
-  if (m == 0 || n == 0) return;
-  fl_gemm_macro_count(w, team, m, n);
+void fl_matmul_dx(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
+                  size_t lddy, size_t m, bool add, void *scratch) {
+  if (m == 0) return;
+  fl_gemm_macro_count(w, team, m, w->n_out);
   fl_gemm_macro nest = fl_matmul_dx_macro(w);
   nest.a = dy;
   nest.lda = lddy;
   nest.m = m;
-  nest.k_total = n;
   nest.c = dx;
   nest.ldc = lddx;
   nest.add = add;
-  nest.first = out0;
-  fl_gemm_macro_run(&nest, fl_team_for(team, m, n, w->n_in), scratch);
-}
-
-void fl_matmul_dx(const fl_panels *w, fl_team *team, float *dx, size_t lddx, const float *dy,
-                  size_t lddy, size_t m, bool add, void *scratch) {
-  fl_matmul_dx_cols(w, team, dx, lddx, dy, lddy, m, 0, w->n_out, add, scratch);
+  fl_gemm_macro_run(&nest, fl_team_for(team, m, w->n_out, w->n_in), scratch);
 }

@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 enum {

@@ -7,18 +7,42 @@
 
 #include "base/mem.h"
 
-static const fl_family *const families[] = {
-  &fl_family_qwen3,    &fl_family_qwen2,  &fl_family_llama,
-  &fl_family_qwen3moe, &fl_family_gemma3, &fl_family_gemma4,
+/* Every block's feed-forward is a router and its experts; the weights of the chosen ones are
+ * renormalised. */
+static int read_qwen3moe(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
+  for (size_t i = 0; i < hp->n_layers; i++) hp->layer[i].n_ff = 0;
+  return fl_experts_read(hp, g, err);
+}
+
+/* Rotary pairs are neighbours (2i, 2i + 1), as the file's q and k rows are permuted for it. */
+static int read_llama(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
+  uint64_t n_experts = 0;
+  fl_meta_u64(g, hp, "expert_count", &n_experts);
+  if (n_experts != 0)
+    return fl_fail(err, FL_EINPUT, "%s: llama with experts is not supported", fl_gguf_path(g));
+  hp->rope_interleaved = true;
+  return FL_OK;
+}
+
+/* The common block, with the norms on q and k and the biases that a file has, is all of Qwen2 and
+ * Qwen3; SmolLM2 is a Llama. */
+static const fl_family families[] = {
+  { "qwen3", NULL },       { "qwen3moe", read_qwen3moe }, { "qwen2", NULL },
+  { "llama", read_llama }, { "gemma3", fl_read_gemma3 },  { "gemma4", fl_read_gemma4 },
 };
+enum { N_FAMILIES = sizeof families / sizeof *families };
 
 const fl_family *fl_family_find(const char *arch) {
-  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-    if (strcmp(families[i]->arch, arch) == 0) return families[i];
+  for (size_t i = 0; i < N_FAMILIES; i++)
+    if (strcmp(families[i].arch, arch) == 0) return &families[i];
   return NULL;
 }
 
-const char *fl_family_names(void) { return "qwen3, qwen3moe, qwen2, llama, gemma3, gemma4"; }
+void fl_family_names(char *out, size_t size) {
+  size_t at = 0;
+  for (size_t i = 0; i < N_FAMILIES && at < size; i++)
+    at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : "", families[i].arch);
+}
 
 static const char *arch_key(char buf[256], const fl_hparams *hp, const char *key) {
   snprintf(buf, 256, "%s.%s", hp->arch, key);

@@ -14,20 +14,16 @@
 
 typedef struct fl_family {
   const char *arch;
-  /* Called after the common keys were read and every layer has the defaults. */
+  /* Called after the common keys were read and every layer has the defaults; NULL: that was all. */
   int (*read)(fl_hparams *hp, const fl_gguf *g, fl_err *err);
 } fl_family;
 
 const fl_family *fl_family_find(const char *arch); /* NULL: not supported */
-/* "llama, qwen2, ..." for error sentences. */
-const char *fl_family_names(void);
+/* "llama, qwen2, ..." for error sentences, cut to size. */
+void fl_family_names(char *out, size_t size);
 
-extern const fl_family fl_family_qwen3;
-extern const fl_family fl_family_qwen2;
-extern const fl_family fl_family_llama;
-extern const fl_family fl_family_qwen3moe;
-extern const fl_family fl_family_gemma3;
-extern const fl_family fl_family_gemma4;
+int fl_read_gemma3(fl_hparams *hp, const fl_gguf *g, fl_err *err);
+int fl_read_gemma4(fl_hparams *hp, const fl_gguf *g, fl_err *err);
 
 /* Metadata under the architecture's prefix: "<arch>.<key>". */
 bool fl_meta_u64(const fl_gguf *g, const fl_hparams *hp, const char *key, uint64_t *out);

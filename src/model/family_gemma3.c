@@ -6,7 +6,7 @@
 
 enum { PATTERN = 6, LAYERS_27B = 62 };
 
-static int read_gemma3(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
+int fl_read_gemma3(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   uint64_t window = 0;
   double base = 1e6, base_local = 1e4;
   size_t dim = hp->layer[0].head_dim;
@@ -31,5 +31,3 @@ static int read_gemma3(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   if ((rc = fl_rope_init(&hp->rope[0], g, hp, base, dim, true, err)) < 0) return rc;
   return fl_rope_init(&hp->rope[1], g, hp, base_local, dim, false, err);
 }
-
-const fl_family fl_family_gemma3 = { .arch = "gemma3", .read = read_gemma3 };

@@ -60,7 +60,7 @@ static void find_missing_v(fl_hparams *hp, const fl_gguf *g) {
   }
 }
 
-static int read_gemma4(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
+int fl_read_gemma4(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   uint64_t ple = 0, experts = 0, rot = 0, rot_swa = 0;
   double cap = 0, base = 1e6, base_swa = 1e4;
   int rc;
@@ -92,5 +92,3 @@ static int read_gemma4(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
   if ((rc = fl_rope_init(&hp->rope[0], g, hp, base, (size_t)rot, true, err)) < 0) return rc;
   return fl_rope_init(&hp->rope[1], g, hp, base_swa, (size_t)rot_swa, false, err);
 }
-
-const fl_family fl_family_gemma4 = { .arch = "gemma4", .read = read_gemma4 };

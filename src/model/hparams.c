@@ -124,12 +124,15 @@ int fl_hparams_read(fl_hparams *hp, const fl_gguf *g, fl_err *err) {
     return fl_fail(err, FL_EINPUT, "%s: the file names no architecture", fl_gguf_path(g));
   memcpy(hp->arch, arch.data, arch.len);
   family = fl_family_find(hp->arch);
-  if (family == NULL)
+  if (family == NULL) {
+    char names[128];
+    fl_family_names(names, sizeof names);
     return fl_fail(err, FL_EINPUT, "%s: architecture \"%s\" is not supported; these are: %s",
-                   fl_gguf_path(g), hp->arch, fl_family_names());
+                   fl_gguf_path(g), hp->arch, names);
+  }
   if ((rc = check_finite(hp, g, err)) < 0) goto done;
   if ((rc = read_common(hp, g, err)) < 0) goto done;
-  if ((rc = family->read(hp, g, err)) < 0) goto done;
+  if (family->read != NULL && (rc = family->read(hp, g, err)) < 0) goto done;
   if (hp->rope[0].inv_freq == NULL) {
     fl_meta_f64(g, hp, "rope.freq_base", &base);
     fl_meta_u64(g, hp, "rope.dimension_count", &rot);

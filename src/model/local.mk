@@ -7,10 +7,6 @@ src_libflmodel_a_SOURCES = \
 	src/model/family.c src/model/family.h \
 	src/model/family_gemma3.c \
 	src/model/family_gemma4.c \
-	src/model/family_llama.c \
-	src/model/family_qwen2.c \
-	src/model/family_qwen3.c \
-	src/model/family_qwen3moe.c \
 	src/model/generate.c src/model/generate.h \
 	src/model/head.c \
 	src/model/hparams.c src/model/hparams.h \

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #ifndef HAVE_LIBCURL
@@ -28,8 +29,6 @@ int fl_fetch_run(fl_fetch *f, fl_request *r, size_t n, fl_err *err) {
 
 #include <curl/curl.h>
 #include <stdio.h>
-
-#include "base/fs.h"
 
 enum { POLL_MS = 100 };
 static const double first_pause_s = 0.25, longest_pause_s = 60;

@@ -1,4 +1,5 @@
 /* rebuild.c - the index made anew and committed as part of a generation. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "fleet/state.h"
 #include "retrieval/retrieval.h"

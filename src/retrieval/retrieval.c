@@ -3,17 +3,18 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/state.h"
 #include "study/study.h"
 
-static int embed_ids(fl_ids *out, const fl_fleet *f, const char *text, size_t len, fl_err *err) {
+int fl_embed_ids(fl_ids *out, const fl_model *m, const char *text, size_t len, fl_err *err) {
   fl_buf b = { 0 };
   fl_buf_append(&b, text, len);
   fl_buf_puts(&b, FL_EMBED_SUFFIX);
   int rc = b.oom ? fl_fail(err, FL_ENOMEM, "not enough memory to embed a text")
-                 : fl_tokenize(fl_model_tokenizer(f->model), out, b.data, b.len, FL_TOK_BOS, err);
+                 : fl_tokenize(fl_model_tokenizer(m), out, b.data, b.len, FL_TOK_BOS, err);
   fl_buf_release(&b);
   return rc;
 }
@@ -60,7 +61,7 @@ int fl_embed(fl_fleet *f, const char *const *text, const size_t *len, size_t n, 
     size_t held = 0, rows = 0;
     while (rc == FL_OK && i + held < n && held < FL_PASS_SPANS) {
       fl_ids_reset(&ids[held]);
-      rc = embed_ids(&ids[held], f, text[i + held], len[i + held], err);
+      rc = fl_embed_ids(&ids[held], f->model, text[i + held], len[i + held], err);
       if (rc != FL_OK || (held > 0 && rows + ids[held].len > FL_PASS_ROWS)) break;
       rows += ids[held++].len;
     }
@@ -86,9 +87,7 @@ static int add_pieces(fl_fleet *f, fl_index *x, size_t doc, const fl_doc_text *t
     for (size_t k = 0; k < held; k++) {
       size_t first, end;
       fl_chunk_span(t->n_tokens, chunk, i + k, &first, &end);
-      size_t at = first > 0 ? t->token_end[first - 1] : 0;
-      text[k] = t->text + at;
-      len[k] = t->token_end[end - 1] - at;
+      text[k] = fl_doc_text_span(t, first, end, &len[k]);
     }
     rc = fl_embed(f, text, len, held, v, err);
     for (size_t k = 0; rc == FL_OK && k < held; k++)

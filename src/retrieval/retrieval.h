@@ -16,6 +16,8 @@
 enum { FL_INDEX_CHUNK_MIN = 32 };
 #define FL_EMBED_SUFFIX "\n\nThe main subject of the text above, in a single word:"
 #define FL_EMBED_RECIPE "last hidden state/1: {piece}" FL_EMBED_SUFFIX
+/* Appends the ids of a text by the recipe; its vector is the last one's hidden state. */
+int fl_embed_ids(fl_ids *out, const fl_model *m, const char *text, size_t len, fl_err *err);
 
 /* Number of pieces of a document, and piece i as a token span. */
 size_t fl_chunk_count(size_t n_tokens, size_t embed_chunk);

@@ -1,4 +1,4 @@
-/* doc_select.c - retrieval once per conversation, and when to change one's mind. */
+/* doc_select.c - retrieval once per conversation, and when the choice changes. */
 #include "serve/doc_select.h"
 
 #include <stdio.h>
@@ -18,42 +18,35 @@ int fl_affinities_init(fl_affinities *s, size_t cap) {
 }
 
 void fl_affinities_release(fl_affinities *s) {
-  for (size_t i = 0; i < s->n; i++) fl_free(s->entry[i]);
   fl_free(s->entry);
   *s = (fl_affinities){ 0 };
 }
 
 fl_affinity *fl_affinities_find(fl_affinities *s, const char *key) {
   for (size_t i = 0; i < s->n; i++)
-    if (strcmp(s->entry[i]->key, key) == 0) {
-      s->entry[i]->used = ++s->clock;
-      return s->entry[i];
+    if (strcmp(s->entry[i].key, key) == 0) {
+      s->entry[i].used = ++s->clock;
+      return &s->entry[i];
     }
   return NULL;
 }
 
 static fl_affinity *place(fl_affinities *s) {
-  if (s->n < s->cap) {
-    fl_affinity *e = fl_calloc(1, sizeof *e);
-    if (e != NULL) s->entry[s->n++] = e;
-    return e;
-  }
+  if (s->n < s->cap) return &s->entry[s->n++];
   size_t at = 0;
   for (size_t i = 1; i < s->n; i++)
-    if (s->entry[i]->used < s->entry[at]->used) at = i;
-  return s->entry[at];
+    if (s->entry[i].used < s->entry[at].used) at = i;
+  return &s->entry[at];
 }
 
-int fl_affinities_put(fl_affinities *s, const char *key, const fl_selection *docs,
-                      const char *print) {
+void fl_affinities_put(fl_affinities *s, const char *key, const fl_selection *docs,
+                       const char *digest) {
   fl_affinity *e = fl_affinities_find(s, key);
   if (e == NULL) e = place(s);
-  if (e == NULL) return FL_ENOMEM;
   if (key != e->key) snprintf(e->key, sizeof e->key, "%s", key);
   if (docs != &e->docs) e->docs = *docs;
-  if (print != e->print) snprintf(e->print, sizeof e->print, "%s", print);
+  if (digest != e->digest) snprintf(e->digest, sizeof e->digest, "%s", digest);
   e->used = ++s->clock;
-  return FL_OK;
 }
 
 static void take_hits(fl_selection *out, const fl_fleet *f, const fl_hits *h) {

@@ -1,8 +1,9 @@
 /* doc_select.h - which documents a conversation stands behind.
  *
- * The choice of the first turn sticks: to the conversation's id, or without one to the hash of its
- * whole opening. With `adaptive` a later turn may change it, when documents outside score better by
- * the margin. A conversation whose opening no document fits is asked anew at each turn.
+ * The documents chosen for the first question are kept for the whole conversation, which is known
+ * by its id, or without one by the hash of its opening. With `adaptive` a later question may change
+ * them, when other documents score better by the margin. Where no document fitted so far, each
+ * question is searched for again.
  */
 #ifndef FL_SERVE_DOC_SELECT_H
 #define FL_SERVE_DOC_SELECT_H
@@ -13,12 +14,12 @@
 typedef struct fl_affinity {
   char key[FL_HASH_TEXT]; /* of a conversation */
   fl_selection docs;
-  char print[FL_HASH_TEXT]; /* the prefix it stands behind; "" not known */
+  char digest[FL_HASH_TEXT]; /* the prefix it stands behind; "" not known */
   uint64_t used;
 } fl_affinity;
 
 typedef struct fl_affinities {
-  fl_affinity **entry;
+  fl_affinity *entry;
   size_t n, cap; /* the longest unused goes when all cap places are taken */
   uint64_t clock;
 } fl_affinities;
@@ -26,9 +27,9 @@ typedef struct fl_affinities {
 int fl_affinities_init(fl_affinities *s, size_t cap);
 void fl_affinities_release(fl_affinities *s);
 fl_affinity *fl_affinities_find(fl_affinities *s, const char *key);
-/* Sets the choice of a conversation. FL_ENOMEM: it is not remembered. */
-int fl_affinities_put(fl_affinities *s, const char *key, const fl_selection *docs,
-                      const char *print);
+/* Sets the choice of a conversation. */
+void fl_affinities_put(fl_affinities *s, const char *key, const fl_selection *docs,
+                       const char *digest);
 
 typedef struct fl_doc_select_options {
   fl_rag_options rag;

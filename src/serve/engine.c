@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "answer/reload.h"
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -18,7 +19,7 @@
 enum {
   ANSWERS = 1024,
   ANSWER_TOKENS = 1 << 20, /* remembered */
-  STICKIES = 4096
+  AFFINITIES = 4096
 };
 
 void fl_engine_options_default(fl_engine_options *o) {
@@ -83,26 +84,27 @@ static void log_reload_failure(fl_engine *e, const char *text) {
   fl_event_begin(&ev, "error");
   fl_event_str(&ev, "message", text);
   fl_event_emit(e->log, &ev);
-  if (!e->told) fl_warn("%s; going on with what is in memory", text);
-  e->told = true;
+  if (!e->warned) fl_warn("%s; going on with what is in memory", text);
+  e->warned = true;
 }
 
 static void follow(fl_engine *e) {
   bool changed = false;
-  fl_loaded l = { 0 };
-  if (e->loader == NULL) return;
-  fl_fleet_reader_take(e->loader, &l);
-  if (l.supply != NULL) fl_engine_supplied(e, &l);
-  if (!l.any) return;
+  fl_fleet_read r = { 0 };
+  fl_manifest_read *m = &r.manifest;
+  if (e->reader == NULL) return;
+  fl_fleet_reader_take(e->reader, &r);
+  if (r.plan != NULL) fl_engine_fetched(e);
+  if (!m->any) return;
   pthread_mutex_lock(&e->fleet_mu);
-  int rc = l.rc;
-  if (rc == FL_OK) rc = fl_fleet_follow(e->fleet, &l.now, l.index, &changed, &l.err);
+  int rc = m->rc;
+  if (rc == FL_OK) rc = fl_fleet_follow(e->fleet, &m->now, m->index, &changed, &m->err);
   uint64_t generation = fl_fleet_generation(e->fleet);
   size_t docs = fl_fleet_n_docs(e->fleet);
   pthread_mutex_unlock(&e->fleet_mu);
-  if (rc != FL_OK) log_reload_failure(e, l.err.text);
-  else e->told = false;
-  fl_engine_looked(e, rc != FL_OK ? rc : l.index_rc, rc != FL_OK ? &l.err : &l.index_err);
+  if (rc != FL_OK) log_reload_failure(e, m->err.text);
+  else e->warned = false;
+  fl_engine_index_read(e, rc != FL_OK ? rc : m->index_rc, rc != FL_OK ? &m->err : &m->index_err);
   pthread_mutex_lock(&e->box->mu);
   e->stats.reloads += generation != e->stats.generation;
   e->stats.generation = generation;
@@ -133,23 +135,23 @@ static void publish(fl_engine *e) {
   pthread_mutex_unlock(&e->box->mu);
 }
 
-/* Nothing can move before somebody tells; under mu. `more`: jobs may be admitted at once. */
+/* Under mu: nothing can go on before the engine is woken. `more`: jobs may be admitted at once. */
 static bool nothing_to_do(const fl_engine *e, bool more) {
   size_t ready = 0;
   if (e->embed != NULL) return false;
-  if (e->n_jobs == 0) return !e->stopping && (e->head == NULL || (e->held_up && !e->box->news));
+  if (e->n_jobs == 0) return !e->stopping && (e->head == NULL || (e->blocked && !e->box->woken));
   for (size_t i = 0; i < e->n_jobs; i++) ready += e->active[i]->ready;
-  return ready == 0 && !more && !e->box->news;
+  return ready == 0 && !more && !e->box->woken;
 }
 
 /* Waits until there is something to do; false when the thread is to end. */
 static bool await_work(fl_engine *e, bool more) {
   pthread_mutex_lock(&e->box->mu);
   while (nothing_to_do(e, more)) {
-    /* A look at the fleet, or at the end of a grace, now and then. */
+    /* Once a second all the same: the end of a grace and a disk that stalls send no news. */
     if (!fl_cond_wait(&e->box->wake, &e->box->mu, fl_now_s() + 1)) break;
   }
-  e->box->news = false;
+  e->box->woken = false;
   bool go_on = !(e->stopping && e->n_jobs == 0 && e->head == NULL && e->embed == NULL);
   pthread_mutex_unlock(&e->box->mu);
   return go_on;
@@ -242,14 +244,14 @@ static int make_pass(fl_engine *e, fl_err *err) {
              : fl_fail(err, FL_ENOMEM, "not enough memory for %zu slots", e->opt.n_slots);
 }
 
-/* On the spill's thread, or the loader's. */
+/* On the worker of the spill, or of the fleet's reader. */
 static void on_read(void *ctx) { fl_mailbox_wake(ctx); }
-static void on_gone(void *ctx) { fl_mailbox_unref(ctx); }
+static void on_release(void *ctx) { fl_mailbox_unref(ctx); }
 
 static int make_state(fl_engine *e, fl_err *err) {
-  int rc = fl_prompter_init(&e->renderer, e->model, err);
+  int rc = fl_prompter_init(&e->prompter, e->model, err);
   if (rc == FL_OK && (fl_answers_init(&e->answers, ANSWERS, ANSWER_TOKENS) != FL_OK ||
-                      fl_affinities_init(&e->stickies, STICKIES) != FL_OK))
+                      fl_affinities_init(&e->affinities, AFFINITIES) != FL_OK))
     rc = fl_fail(err, FL_ENOMEM, "not enough memory for the server");
   if (rc == FL_OK && e->opt.spill_dir != NULL)
     rc = fl_spill_open(&e->spill, e->opt.spill_dir, e->opt.spill_files, e->model, e->pool, err);
@@ -280,14 +282,14 @@ static int make_mailbox(fl_engine *e, fl_err *err) {
 
 /* Everything but the fleet, which is the caller's until the engine runs. */
 static void engine_free(fl_engine *e) {
-  fl_fleet_reader_stop(e->loader);
+  fl_fleet_reader_stop(e->reader);
   fl_engine_load_release(e);
   fl_slots_release(&e->slots);
   fl_prefixes_release(&e->prefixes);
   fl_spill_close(e->spill);
-  fl_affinities_release(&e->stickies);
+  fl_affinities_release(&e->affinities);
   fl_answers_release(&e->answers);
-  fl_prompter_release(&e->renderer);
+  fl_prompter_release(&e->prompter);
   for (size_t i = 0; e->sampler != NULL && i < fl_team_size(e->team); i++)
     fl_sampler_free(e->sampler[i]);
   fl_free(e->sampler);
@@ -307,19 +309,19 @@ static void first_stats(fl_engine *e) {
   e->stats.docs = e->fleet != NULL ? fl_fleet_n_docs(e->fleet) : 0;
 }
 
-static int start_loader(fl_engine *e, fl_err *err) {
+static int start_reader(fl_engine *e, fl_err *err) {
   const fl_fleet_reader_options o = { .dir = fl_fleet_dir(e->fleet),
                                       .every_s = e->opt.reload_s,
                                       .dim = fl_model_hparams(e->model)->d_model,
                                       .ready = on_read,
-                                      .gone = on_gone,
+                                      .release = on_release,
                                       .ctx = e->box,
                                       .reading = e->opt.reading,
                                       .reading_ctx = e->opt.reading_ctx };
   (void)fl_fleet_load_index(e->fleet, NULL); /* a question that needs it will say why */
   fl_fleet_keep_off_disk(e->fleet);
   atomic_fetch_add(&e->box->refs, 1);
-  const int rc = fl_fleet_reader_start(&e->loader, &o, err);
+  const int rc = fl_fleet_reader_start(&e->reader, &o, err);
   if (rc != FL_OK) fl_mailbox_unref(e->box);
   return rc;
 }
@@ -338,7 +340,7 @@ int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *
   if (rc == FL_OK) rc = make_pass(e, err);
   if (rc == FL_OK) rc = make_state(e, err);
   if (rc == FL_OK) first_stats(e);
-  if (rc == FL_OK && fleet != NULL) rc = start_loader(e, err);
+  if (rc == FL_OK && fleet != NULL) rc = start_reader(e, err);
   if (rc == FL_OK && pthread_create(&e->thread, NULL, run, e) != 0)
     rc = fl_fail(err, FL_EFAIL, "the system gives no thread for the engine");
   if (rc != FL_OK) {
@@ -381,7 +383,7 @@ static int enqueue(fl_engine *e, fl_job *j, fl_err *err) {
     else e->head = j;
     e->tail = j;
     e->n_queued++;
-    e->box->news = true;
+    e->box->woken = true;
     pthread_cond_signal(&e->box->wake);
   }
   pthread_mutex_unlock(&e->box->mu);
@@ -408,20 +410,6 @@ int fl_engine_submit(fl_engine *e, fl_chat_request *r, const fl_job_sink *sink, 
   if (job != NULL) *job = j;
   else fl_job_unref(j);
   return FL_OK;
-}
-
-static int embed_ids(const fl_engine *e, const char *text, size_t len, fl_ids *ids, fl_err *err) {
-  fl_buf b = { 0 };
-  fl_buf_append(&b, text, len);
-  fl_buf_puts(&b, FL_EMBED_SUFFIX);
-  int rc = b.oom ? fl_fail(err, FL_ENOMEM, "not enough memory to embed a text")
-                 : fl_tokenize(fl_model_tokenizer(e->model), ids, b.data, b.len, FL_TOK_BOS, err);
-  fl_buf_release(&b);
-  if (rc == FL_OK && ids->len > e->opt.ctx)
-    rc =
-        fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
-                ids->len, e->opt.ctx);
-  return rc;
 }
 
 /* Waits in line; the engine fills the task in. The engine may be gone when this wakes up, the
@@ -454,7 +442,11 @@ int fl_engine_embed(fl_engine *e, const char *text, size_t len, float *out, size
   const size_t dim = fl_model_hparams(e->model)->d_model;
   fl_embed_task t = { .out = out };
   double sum = 0;
-  int rc = embed_ids(e, text, len, &t.ids, err);
+  int rc = fl_embed_ids(&t.ids, e->model, text, len, err);
+  if (rc == FL_OK && t.ids.len > e->opt.ctx)
+    rc =
+        fl_fail(err, FL_EINPUT, "the text has %zu tokens, the context has room for %zu; shorten it",
+                t.ids.len, e->opt.ctx);
   if (rc == FL_OK) rc = await_embedding(e, &t, err);
   for (size_t i = 0; rc == FL_OK && i < dim; i++) sum += (double)out[i] * (double)out[i];
   for (size_t i = 0; rc == FL_OK && sum > 0 && i < dim; i++)
@@ -475,7 +467,7 @@ int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out,
     rc = fl_fleet_retrieve_by(e->fleet, v, &e->opt.rag, &h, err);
     if (rc == FL_OK) fl_hits_print(out, e->fleet, query, len, &e->opt.rag, &h);
     pthread_mutex_unlock(&e->fleet_mu);
-    if (rc == FL_EBUSY) fl_fleet_reader_look(e->loader);
+    if (rc == FL_EBUSY) fl_fleet_reader_poll_manifest(e->reader);
   }
   fl_hits_release(&h);
   fl_free(v);

@@ -8,7 +8,7 @@
  *
  * A slot keeps its rows after its job: the next request of that conversation continues from the
  * longest common prefix. How slots change state: slots.h. Drafts: speculate.h. The HTTP side
- * (edge/) knows nothing of either.
+ * (http/) knows nothing of either.
  */
 #ifndef FL_SERVE_ENGINE_H
 #define FL_SERVE_ENGINE_H
@@ -52,7 +52,7 @@ typedef struct fl_engine_options {
 void fl_engine_options_default(fl_engine_options *o);
 
 /* fleet: opened read-only, NULL to serve the bare model; owned by the engine from here on success.
- * log: events (`retrieve`, `request` is the edge's); may be NULL. Starts the thread. */
+ * log: events (`retrieve`, `request` is written by http/); may be NULL. Starts the thread. */
 int fl_engine_start(fl_engine **out, fl_fleet *fleet, fl_model *model, fl_team *team,
                     const fl_engine_options *o, fl_events *log, fl_err *err);
 /* Refuses new jobs, lets those in slots finish for up to grace_s seconds, cancels the rest,

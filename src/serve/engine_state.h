@@ -1,10 +1,9 @@
-/* engine_state.h - the engine's insides; private to engine.c, job.c, scheduler.c, io_wait.c,
+/* engine_state.h - the engine's state; private to engine.c, job.c, scheduler.c, io_wait.c,
  * warm_start.c, step.c.
  *
- * Threads: what stands under `mu` of the mailbox may be touched by any thread that holds it; a
- * job's request is constant after submission; everything else belongs to the engine's thread. The
- * fleet is used under `fleet_mu`, because submit looks names up in it. Lock order: fleet_mu, then
- * mu.
+ * Threads: members under `mu` of the mailbox may be touched by any thread that holds it; all others
+ * belong to the engine's thread. The fleet is used under `fleet_mu`, because submitting looks names
+ * up in it. Lock order: fleet_mu, then mu.
  */
 #ifndef FL_SERVE_ENGINE_STATE_H
 #define FL_SERVE_ENGINE_STATE_H
@@ -36,21 +35,17 @@ typedef struct fl_embed_task {
   fl_err err;
 } fl_embed_task;
 
-typedef struct fl_load { /* what is read for a job, or was */
-  fl_fetch_plan *supply; /* the loader's until `there`; NULL: none */
+typedef struct fl_load { /* what is fetched for a job */
+  fl_fetch_plan *plan;   /* the reader's until it has ended; NULL: none */
   fl_job *job;           /* NULL: it has gone */
-  bool there;
-  double began;
-  int rc;
-  fl_err err;
+  bool ended;
 } fl_load;
 
-typedef struct fl_look { /* looks at the manifest for its index, which was missed */
-  uint64_t asked, done;  /* how many */
-  double began;
-  int rc; /* of the last look, asked for or not */
+typedef struct fl_index_wait { /* readings of the manifest for its index, which was missed */
+  uint64_t asked, done;        /* how many */
+  int rc;                      /* of the last one, asked for or not */
   fl_err err;
-} fl_look;
+} fl_index_wait;
 
 struct fl_engine {
   fl_engine_options opt;
@@ -77,23 +72,23 @@ struct fl_engine {
   fl_sampler **sampler; /* [ranks of the team] */
   float *logits;        /* [out_rows, n_vocab] */
   size_t out_rows;
-  fl_prompter renderer;
+  fl_prompter prompter;
   fl_answers answers;
-  fl_affinities stickies;
+  fl_affinities affinities;
   fl_prefixes prefixes;
   fl_slots slots;
   fl_spill *spill;
   fl_cost cost;
   double trimmed;          /* clock of the last time that free pages were given back */
   double row_s;            /* smoothed seconds of a row in a slice of prefill */
-  fl_fleet_reader *loader; /* NULL without a fleet */
+  fl_fleet_reader *reader; /* NULL without a fleet */
   fl_load load;
-  fl_look look;
-  bool held_up; /* nobody in the queue can go on before there is news */
-  size_t turn;  /* rotates the order of prompts */
+  fl_index_wait index_wait;
+  bool blocked;    /* nobody in the queue can go on before the engine is woken */
+  size_t rotation; /* of the order of prompts, by one each step */
   fl_job *active[FL_SERVE_SLOTS];
   size_t n_jobs; /* in active; n_active for others to read */
-  bool told;     /* of a fleet that cannot be followed */
+  bool warned;   /* that the fleet cannot be reloaded */
 };
 
 /* scheduler.c */
@@ -109,17 +104,16 @@ int fl_engine_need(fl_engine *e, fl_job *j, bool *waits, fl_err *err);
 /* FL_EBUSY: something is missing after all, for a trainer has committed; need it again. FL_EFULL:
  * no room for the rows, for now. */
 int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err);
-/* The index is not in memory: *waits for a look, or why the last one found none. */
+/* The index is not in memory: *waits until the manifest is read, or why the last reading of it
+ * found none. */
 int fl_engine_need_index(fl_engine *e, fl_job *j, bool *waits, fl_err *err);
-void fl_engine_looked(fl_engine *e, int rc, const fl_err *err);
-/* The disk has been waited for so long that it may be out of order. */
-bool fl_engine_disk_stands(const fl_engine *e);
+void fl_engine_index_read(fl_engine *e, int rc, const fl_err *err);
 /* Whether a job that finds no room now may find some later. */
 bool fl_engine_room_to_come(const fl_engine *e, const fl_job *j);
 /* The job goes. */
 void fl_engine_need_over(fl_engine *e, const fl_job *j);
-void fl_engine_supplied(fl_engine *e, const fl_loaded *l); /* the loader has ended it */
-void fl_engine_load_release(fl_engine *e);                 /* once the loader has been stopped */
+void fl_engine_fetched(fl_engine *e);      /* the reader has ended the plan */
+void fl_engine_load_release(fl_engine *e); /* once the reader has been stopped */
 
 /* warm_start.c */
 /* Fills in what the spilled files tell of earlier conversations. */

@@ -1,11 +1,13 @@
-/* loader.h - the one thread that reads a fleet's folder, so that a disk which is slow, or hangs,
- * holds up those alone who need what is on it.
+/* fleet_reader.h - the worker that reads a fleet's folder, so that a disk which is slow, or hangs,
+ * holds up only those who need what is on it.
  *
- * Now and then it looks at the manifest; between that it reads what a conversation needs, one load
- * at a time. Where a file has gone, or the index is missed, it looks at the manifest at once: a
- * trainer may have committed.
- * It knows neither fleet nor engine while it waits for the disk, so that a stop need not wait for
- * it: a thread that hangs is left behind and goes when it comes back.
+ * It has two tasks. It fetches what a conversation needs, one fetch plan at a time. And it reads
+ * the manifest and its index: when somebody misses the index, and from time to time, if the
+ * manifest has changed, as a trainer may have committed. When a file that it fetches is gone it
+ * reads the manifest at once, for the same reason.
+ *
+ * It knows neither the fleet nor the engine: a worker that hangs when it is stopped is left behind
+ * (worker.h).
  */
 #ifndef FL_SERVE_FLEET_READER_H
 #define FL_SERVE_FLEET_READER_H
@@ -15,41 +17,50 @@
 typedef struct fl_fleet_reader fl_fleet_reader;
 
 typedef struct fl_fleet_reader_options {
-  const char *dir;          /* the fleet's */
-  size_t dim;               /* the width of its model */
-  double every_s;           /* between looks at the manifest; 0: only when something is missed */
-  void (*ready)(void *ctx); /* called on the thread when there is something to take */
-  void *ctx;                /* lives until the thread is gone: `gone` */
-  void (*gone)(void *ctx);
-  void (*reading)(void *ctx); /* before what somebody waits for, for tests that hold the disk;
-                                 NULL */
+  const char *dir;            /* the fleet's */
+  size_t dim;                 /* the width of its model */
+  double every_s;             /* between polls of the manifest; 0: none */
+  void (*ready)(void *ctx);   /* there may be something to take; on the thread, under a lock: must
+                                 not call the reader */
+  void (*release)(void *ctx); /* ctx is not used any more */
+  void *ctx;
+  void (*reading)(void *ctx); /* before it reads what somebody waits for, for tests that hold up
+                                 the disk; NULL */
   void *reading_ctx;
 } fl_fleet_reader_options;
 
+/* After an error ctx is the caller's. */
 int fl_fleet_reader_start(fl_fleet_reader **out, const fl_fleet_reader_options *o, fl_err *err);
 
-/* The supply is read; it is the loader's until it comes back by a take. There is no other one. */
-void fl_fleet_reader_begin(fl_fleet_reader *w, fl_fetch_plan *s);
+/* Fetches what the plan lists. The plan is the reader's until it comes back by a take; there is no
+ * other one meanwhile. */
+void fl_fleet_reader_fetch(fl_fleet_reader *r, fl_fetch_plan *plan);
 
-/* The manifest and its index are read soon. Any thread. */
-void fl_fleet_reader_look(fl_fleet_reader *w);
+/* Reads the manifest and its index soon, whether they have changed or not. Any thread. */
+void fl_fleet_reader_poll_manifest(fl_fleet_reader *r);
 
-/* What came since the last call. Does not wait. */
-typedef struct fl_loaded {
-  bool any; /* a manifest was read, well or not */
+/* What somebody waits for has taken long, and may never come. */
+bool fl_fleet_reader_stalled(fl_fleet_reader *r);
+
+typedef struct fl_manifest_read {
+  bool any; /* a manifest was read, well or not; else the rest is empty */
   int rc;
   fl_err err;
-  fl_manifest now;        /* the caller's, when rc is FL_OK */
-  struct fl_index *index; /* its index, the caller's, when index_rc is FL_OK */
+  fl_manifest now;        /* the taker's, when rc is FL_OK */
+  struct fl_index *index; /* its index, the taker's, when index_rc is FL_OK */
   int index_rc;
   fl_err index_err;
-  fl_fetch_plan *supply; /* has ended; NULL: none */
-  int supply_rc;
-  fl_err supply_err;
-} fl_loaded;
-void fl_fleet_reader_take(fl_fleet_reader *w, fl_loaded *out);
+} fl_manifest_read;
 
-/* Ends the thread; one that is with the disk is left to itself, and so is what it was to read. */
-void fl_fleet_reader_stop(fl_fleet_reader *w);
+typedef struct fl_fleet_read {
+  fl_manifest_read manifest;
+  fl_fetch_plan *plan; /* the taker's again; NULL: none has ended */
+} fl_fleet_read;
+
+/* What has been read since the last call. Does not wait. */
+void fl_fleet_reader_take(fl_fleet_reader *r, fl_fleet_read *out);
+
+/* Does not wait for the disk. What was not taken goes, and so does the plan. NULL: nothing. */
+void fl_fleet_reader_stop(fl_fleet_reader *r);
 
 #endif

@@ -1,15 +1,14 @@
-/* io_wait.c - what jobs need from the fleet's disk. The engine never waits for it: the job does, in
- * the queue, and those behind it that need nothing go past. One load is on its way at a time; it
- * belongs to a job, until that goes away, and then to nobody.
+/* io_wait.c - what jobs need from the fleet's disk. The engine never waits for the disk: a job
+ * does, in the queue, and those behind it that need nothing overtake it. One fetch plan is on its
+ * way at a time. It belongs to a job until that goes away, and then to nobody.
  *
- * The index is had by a look at the manifest, one for all who miss it.
+ *   NONE --fl_engine_need--> READING --fl_engine_fetched--> ENDED --fl_engine_need_over--> NONE
+ *                                                                   composed, failed or given up
  *
- *   NONE --fl_engine_need--> READING --fl_engine_supplied--> THERE --fl_engine_need_over--> NONE
- *                                                                    composed, failed or given up
+ * The index comes with the manifest: one reading of it serves all jobs that miss the index.
  */
 #include <string.h>
 
-#include "base/fs.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
 
@@ -17,32 +16,30 @@ enum { LOADS = 8 }; /* of one job: each shows that a trainer has committed meanw
 
 static void drop(fl_engine *e) {
   fl_load *l = &e->load;
-  if (l->supply != NULL && l->rc == FL_OK) fl_fetch_plan_keep(l->supply, e->fleet);
-  fl_fetch_plan_free(l->supply);
+  if (l->plan != NULL && l->plan->rc == FL_OK) fl_fetch_plan_keep(l->plan, e->fleet);
+  fl_fetch_plan_free(l->plan);
   *l = (fl_load){ 0 };
-  e->slots.elsewhere = 0;
+  e->slots.loading_bytes = 0;
 }
 
 void fl_engine_need_over(fl_engine *e, const fl_job *j) {
-  if (e->load.job != j || e->load.supply == NULL) return;
+  if (e->load.job != j || e->load.plan == NULL) return;
   e->load.job = NULL;
-  if (e->load.there) drop(e);
+  if (e->load.ended) drop(e);
 }
 
-void fl_engine_supplied(fl_engine *e, const fl_loaded *l) {
-  e->load.there = true;
-  e->load.rc = l->supply_rc;
-  e->load.err = l->supply_err;
+void fl_engine_fetched(fl_engine *e) {
+  e->load.ended = true;
   if (e->load.job == NULL) drop(e);
 }
 
 void fl_engine_load_release(fl_engine *e) {
-  if (e->load.there) drop(e); /* else it is the loader's */
+  if (e->load.ended) drop(e); /* else it is the reader's */
 }
 
-/* Others end, what is read for them turns into fewer rows, or rows go to the disk. */
+/* Others may end, what is fetched for them may turn into fewer rows, rows may go to the disk. */
 bool fl_engine_room_to_come(const fl_engine *e, const fl_job *j) {
-  return e->n_jobs > 0 || (e->load.supply != NULL && e->load.job != j) ||
+  return e->n_jobs > 0 || (e->load.plan != NULL && e->load.job != j) ||
          (e->spill != NULL && fl_spill_holds_rows(e->spill));
 }
 
@@ -54,7 +51,7 @@ static int make_room(fl_engine *e, const fl_job *j, uint64_t bytes, fl_err *err)
   const size_t n = pages < most ? (size_t)pages : most;
   const int rc = fl_slots_make_room(s, n * FL_KV_ROWS, NULL, err);
   if (rc != FL_OK && fl_engine_room_to_come(e, j)) return rc;
-  s->elsewhere = n * s->page_bytes;
+  s->loading_bytes = n * s->page_bytes;
   return FL_OK;
 }
 
@@ -79,36 +76,33 @@ static int begin(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
     return rc;
   }
   *waits = s->to_read > 0;
-  e->load = (fl_load){ .supply = s, .job = j, .there = !*waits, .began = fl_now_s() };
-  if (*waits) fl_fleet_reader_begin(e->loader, s);
+  e->load = (fl_load){ .plan = s, .job = j, .ended = !*waits };
+  if (*waits) fl_fleet_reader_fetch(e->reader, s);
   return FL_OK;
 }
 
 int fl_engine_need(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   fl_load *l = &e->load;
-  const bool own = l->supply != NULL && l->job == j;
-  *waits = l->supply != NULL && !(own && l->there);
-  if (*waits || (own && l->rc == FL_OK)) return FL_OK;
-  if (own && !(l->rc == FL_ENOENT && l->supply->generation != fl_fleet_generation(e->fleet))) {
-    const int rc = l->rc;
-    if (err != NULL) *err = l->err;
-    drop(e);
-    return rc;
-  }
-  if (own) drop(e); /* of a generation that has gone */
-  return begin(e, j, waits, err);
+  const bool own = l->plan != NULL && l->job == j;
+  *waits = l->plan != NULL && !(own && l->ended);
+  const int rc = own ? l->plan->rc : FL_OK;
+  if (*waits || (own && rc == FL_OK)) return FL_OK;
+  const bool outdated = rc == FL_ENOENT && l->plan->generation != fl_fleet_generation(e->fleet);
+  if (own && !outdated && err != NULL) *err = l->plan->err;
+  if (own) drop(e);
+  return own && !outdated ? rc : begin(e, j, waits, err);
 }
 
 int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err) {
-  const size_t held = e->slots.elsewhere;
+  const size_t held = e->slots.loading_bytes;
   size_t rows = 0;
   int rc = fl_selection_rows(e->fleet, &j->docs, &rows, err);
-  e->slots.elsewhere = 0; /* what was read turns into these rows */
+  e->slots.loading_bytes = 0; /* what was read turns into these rows */
   if (rc == FL_OK) rc = fl_slots_make_room(&e->slots, rows, NULL, err);
-  if (rc == FL_OK) rc = fl_prefix_make(out, &e->prefixes, e->fleet, &j->docs, e->load.supply, err);
+  if (rc == FL_OK) rc = fl_prefix_make(out, &e->prefixes, e->fleet, &j->docs, e->load.plan, err);
   if (rc == FL_OK && e->opt.speculate)
-    fl_prefix_take_texts(*out, fl_model_tokenizer(e->model), e->load.supply);
-  if (rc == FL_EFULL) e->slots.elsewhere = held; /* it waits for room with what it has */
+    fl_prefix_take_texts(*out, fl_model_tokenizer(e->model), e->load.plan);
+  if (rc == FL_EFULL) e->slots.loading_bytes = held; /* it waits for room with what it has */
   else drop(e);
   return rc;
 }
@@ -116,29 +110,22 @@ int fl_engine_compose(fl_engine *e, fl_job *j, fl_prefix **out, fl_err *err) {
 /* --- the index --- */
 
 int fl_engine_need_index(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
-  fl_look *k = &e->look;
-  *waits = j->look == 0 || j->look > k->done;
-  if (*waits && j->look == 0) {
+  fl_index_wait *k = &e->index_wait;
+  *waits = j->index_read == 0 || j->index_read > k->done;
+  if (*waits && j->index_read == 0) {
     if (k->asked == k->done) {
       k->asked++;
-      k->began = fl_now_s();
-      fl_fleet_reader_look(e->loader);
+      fl_fleet_reader_poll_manifest(e->reader);
     }
-    j->look = k->asked;
+    j->index_read = k->asked;
   }
   if (*waits) return FL_OK;
   if (k->rc == FL_OK) return fl_fail(err, FL_EFAIL, "the fleet changes faster than it can be read");
   return fl_fail(err, k->rc == FL_ENOMEM ? k->rc : FL_EFAIL, "%s", k->err.text);
 }
 
-void fl_engine_looked(fl_engine *e, int rc, const fl_err *err) {
-  e->look.done = e->look.asked;
-  e->look.rc = rc;
-  e->look.err = *err;
-}
-
-bool fl_engine_disk_stands(const fl_engine *e) {
-  const double since = fl_now_s() - FL_DISK_PATIENCE_S;
-  return (e->load.supply != NULL && !e->load.there && e->load.began < since) ||
-         (e->look.done < e->look.asked && e->look.began < since);
+void fl_engine_index_read(fl_engine *e, int rc, const fl_err *err) {
+  e->index_wait.done = e->index_wait.asked;
+  e->index_wait.rc = rc;
+  e->index_wait.err = *err;
 }

@@ -1,8 +1,8 @@
-/* job.c - a request as the engine keeps it, and its end. */
+/* job.c - from a request to a job, and a job's end. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
 
@@ -16,7 +16,7 @@ void fl_mailbox_unref(fl_mailbox *b) {
 
 void fl_mailbox_wake(fl_mailbox *b) {
   pthread_mutex_lock(&b->mu);
-  b->news = true;
+  b->woken = true;
   pthread_cond_signal(&b->wake);
   pthread_mutex_unlock(&b->mu);
 }
@@ -29,6 +29,8 @@ void fl_job_unref(fl_job *j) {
 }
 
 /* --- what is asked --- */
+
+_Static_assert((int)FL_REQUEST_DOCS <= (int)FL_PREFIX_DOCS, "a selection holds all that are named");
 
 static int check_bias(const fl_chat_request *r, size_t n_vocab, fl_err *err) {
   for (size_t i = 0; i < r->sampling.n_bias; i++) {
@@ -73,15 +75,15 @@ static void make_key(char key[FL_HASH_TEXT], const fl_chat_request *r) {
   fl_hash_bytes(key, both, strlen(both));
 }
 
-/* Shows that the conversation can be rendered and could fit, while the caller can still be told. */
+/* Refuses a conversation that cannot be rendered or cannot fit while the caller can be told. */
 static int check_prompt(const fl_engine *e, const fl_chat_request *r, fl_err *err) {
   fl_ids ids = { 0 };
   const fl_prompt c = { .msgs = r->msgs, .n_msgs = r->n_msgs, .thinking = r->thinking };
-  int rc = fl_prompt_ids(&e->renderer, &c, &ids, err);
+  int rc = fl_prompt_ids(&e->prompter, &c, &ids, err);
   if (rc == FL_OK && ids.len + 1 > e->opt.ctx)
     rc = fl_fail(err, FL_EINPUT,
-                 "the conversation has %zu tokens, which leaves no room for an answer "
-                 "in a context of %zu; shorten it",
+                 "the conversation has %zu tokens, which leaves no room for an answer in a context "
+                 "of %zu; shorten it",
                  ids.len, e->opt.ctx);
   fl_ids_release(&ids);
   return rc;
@@ -111,7 +113,7 @@ static void take_over(fl_job *j, fl_engine *e, fl_chat_request *r) {
   j->submitted = fl_now_s();
   j->rng = fl_rng_stream(j->req.seed, FL_RNG_USER, 0, answers_before(&j->req), 0);
   fl_gate_init(&j->gate);
-  fl_detokenizer_init(&j->deliver, fl_model_tokenizer(e->model), special, j->req.stop,
+  fl_detokenizer_init(&j->detokenizer, fl_model_tokenizer(e->model), special, j->req.stop,
                       j->req.n_stop, j->req.logprobs, j->req.top_logprobs);
   j->box = e->box;
   atomic_fetch_add(&e->box->refs, 1);
@@ -151,13 +153,13 @@ bool fl_job_tell(fl_job *j) {
 
 static void remember(fl_engine *e, fl_job *j, fl_finish how, const char *stop_string) {
   size_t len;
-  const char *text = fl_detokenizer_text(&j->deliver, &len);
+  const char *text = fl_detokenizer_text(&j->detokenizer, &len);
   if (j->prefix == NULL || j->out.len == 0) return;
   if (e->opt.speculate) fl_prefix_remember(j->prefix, j->req.owner, j->out.data, j->out.len);
   if ((how != FL_FINISH_STOP && how != FL_FINISH_LENGTH) || stop_string != NULL) return;
   if (j->req.thinking) return; /* it is shown without its thoughts later on */
   char scope[FL_SCOPE_TEXT];
-  fl_answers_scope(scope, j->prefix->print, j->req.owner);
+  fl_answers_scope(scope, j->prefix->digest, j->req.owner);
   fl_answers_add(&e->answers, scope, &j->prompt, text, len, j->out.data, j->out.len);
 }
 
@@ -182,27 +184,21 @@ static void count_end(fl_engine *e, const fl_job *j, fl_finish how, double in_sl
   pthread_mutex_unlock(&e->box->mu);
 }
 
-static char *copy(const char *s, bool *lost) {
-  char *c = s != NULL ? fl_strdup(s) : NULL;
-  *lost = *lost || (s != NULL && c == NULL);
-  return c;
-}
-
 static void tell_end(fl_job *j, fl_finish how, const char *stop_string, int code,
                      const char *text) {
-  const double now = fl_now_s();
   fl_job_event *v = &j->event;
   fl_job_event_reset(v); /* a piece of which there was no memory for the rest */
   v->ended = true;
-  v->finish = how;
-  v->stop_string = copy(stop_string, &v->lost);
-  v->completion_tokens = j->out.len;
-  v->drafted = j->drafted;
-  v->accepted = j->accepted;
-  v->ttft_s = j->first > 0 ? j->first - j->submitted : 0;
-  v->seconds = now - j->submitted;
-  v->code = code;
-  v->error = copy(text, &v->lost);
+  v->end = (fl_job_end){ .finish = how,
+                         .stop_string = stop_string != NULL ? fl_strdup(stop_string) : NULL,
+                         .completion_tokens = j->out.len,
+                         .drafted = j->drafted,
+                         .accepted = j->accepted,
+                         .ttft_s = j->first_token_s > 0 ? j->first_token_s - j->submitted : 0,
+                         .seconds = fl_now_s() - j->submitted,
+                         .code = code,
+                         .error = text != NULL ? fl_strdup(text) : NULL };
+  v->lost = stop_string != NULL && v->end.stop_string == NULL;
   (void)fl_job_tell(j);
 }
 
@@ -210,8 +206,8 @@ static void tell_end(fl_job *j, fl_finish how, const char *stop_string, int code
 static void release_work(fl_job *j) {
   fl_ids_release(&j->prompt);
   fl_ids_release(&j->out);
-  fl_suffix_release(&j->own);
-  fl_detokenizer_release(&j->deliver);
+  fl_suffix_release(&j->suffix);
+  fl_detokenizer_release(&j->detokenizer);
   fl_job_event_release(&j->event);
 }
 

@@ -3,14 +3,15 @@
  * A job's life, and who moves it on:
  *
  *   submit        scheduler.c              step.c                step.c
- *   ------> QUEUED ------> PREFILL ------------> DECODE ------------> ended (on_end, once)
+ *   ------> QUEUED ------> PREFILL ------------> DECODE ------------> ended (told once)
  *              |              |                     |
- *              |  (READING, while its rows come from a file, before PREFILL: `ready` is false)
- *              |  (QUEUED it also is while its cartridges are read: io_wait.c; others go past)
- *              +-- cancelled, refused, failed: fl_job_finish from anywhere --+
+ *              +-- cancelled, refused, failed: fl_job_finish, from anywhere --+
  *
- * What stands under `mu` of the mailbox may be touched by any thread that holds it; the request is
- * constant; everything else belongs to the engine's thread.
+ * While its cartridges are read a job stays QUEUED and others overtake it (io_wait.c). While rows
+ * of its conversation are read from a file it has a slot but is not `ready`.
+ *
+ * Threads: members under `mu` of the mailbox may be touched by any thread that holds it; the
+ * request is constant; all others belong to the engine's thread.
  */
 #ifndef FL_SERVE_JOB_H
 #define FL_SERVE_JOB_H
@@ -27,7 +28,7 @@ typedef struct fl_mailbox {
   pthread_mutex_t mu;
   pthread_cond_t wake; /* the engine */
   pthread_cond_t done; /* embeddings */
-  bool news;           /* under mu: something has come since the engine looked */
+  bool woken;          /* under mu: something has come since the engine looked */
   atomic_size_t refs;
 } fl_mailbox;
 
@@ -42,27 +43,27 @@ struct fl_job {
   double submitted;
 
   /* The engine's thread. */
-  bool selected; /* docs and known_print are set */
+  bool selected; /* docs and known_digest are set */
   fl_selection docs;
-  char known_print[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
-  fl_prefix *prefix;              /* held; NULL: not composed yet */
-  int loads;                      /* how often it had something read */
-  uint64_t look;                  /* the look that it waits for; 0: none */
+  char known_digest[FL_HASH_TEXT]; /* of the prefix that the conversation stood behind; "" none */
+  fl_prefix *prefix;               /* held; NULL: not composed yet */
+  int loads;                       /* how often it had something read */
+  uint64_t index_read;             /* the reading of the index that it waits for; 0: none */
   fl_ids prompt;
-  bool ready;  /* its slot has the rows that are to be had */
-  size_t done; /* prompt tokens that have rows */
+  bool ready;        /* its slot has the rows that are to be had */
+  size_t n_computed; /* prompt tokens that have rows */
   fl_slot *slot;
   fl_ids out;
-  int32_t carry; /* last token, without a row yet */
+  int32_t last_token; /* sampled, without a row yet */
   fl_rng rng;
-  fl_suffix own; /* prompt and answer, for drafts */
+  fl_suffix suffix; /* prompt and answer, for drafts */
   fl_draft draft;
   size_t n_draft; /* tokens of it in this step */
   fl_gate gate;
-  fl_detokenizer deliver;
+  fl_detokenizer detokenizer;
   fl_job_event event; /* what is told next */
   size_t max_new, drafted, accepted;
-  double first; /* clock of the first token */
+  double first_token_s; /* clock of the first token; 0: none yet */
   int32_t row_token[1 + FL_DRAFT_MAX];
   size_t rows, first_out; /* of this step: rows, and the first of its logits */
 };
@@ -73,7 +74,7 @@ int fl_job_new(fl_job **out, struct fl_engine *e, fl_chat_request *r, const fl_j
 void fl_job_unref(fl_job *j);
 void fl_mailbox_unref(fl_mailbox *b);
 void fl_mailbox_wake(fl_mailbox *b); /* any thread: the engine has something to look at */
-/* Tells the sink what stands in `event`, which is empty afterwards; false: it wants no more. */
+/* Gives `event` to the sink and empties it; false: the sink wants no more. */
 bool fl_job_tell(fl_job *j);
 /* Ends a job wherever it is: gives slot and prefix back, remembers the answer, tells the sink,
  * drops the engine's reference. text: the sentence with code < 0. */

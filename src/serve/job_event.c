@@ -6,10 +6,10 @@
 #include "base/mem.h"
 
 static void free_rest(fl_job_event *e) {
-  for (size_t i = 0; i < e->n_docs; i++) fl_free(e->docs[i].name);
-  fl_free(e->docs);
-  fl_free(e->stop_string);
-  fl_free(e->error);
+  for (size_t i = 0; i < e->start.n_docs; i++) fl_free(e->start.docs[i].name);
+  fl_free(e->start.docs);
+  fl_free(e->end.stop_string);
+  fl_free(e->end.error);
 }
 
 void fl_job_event_release(fl_job_event *e) {
@@ -66,45 +66,22 @@ static void copy_tokens(fl_job_token *to, const fl_job_token *from, size_t n, si
 static bool merge_tokens(fl_job_event *to, const fl_job_event *later) {
   const size_t n = later->n_tokens, n_top = later->n_top, shift = to->bytes.len;
   if (n == 0) return true;
-  if (!fl_job_event_reserve(to, n, n_top)) return false;
   fl_buf_append(&to->bytes, later->bytes.data, later->bytes.len);
-  if (to->bytes.oom) return false;
+  if (to->bytes.oom || !fl_job_event_reserve(to, n, n_top)) return false;
   copy_tokens(to->token + to->n_tokens, later->token, n, shift);
   if (n_top > 0) copy_tokens(to->top + to->n_tokens * n_top, later->top, n * n_top, shift);
   to->n_tokens += n;
   return true;
 }
 
-static void move_start(fl_job_event *to, fl_job_event *later) {
-  to->started = true;
-  to->docs = later->docs;
-  to->n_docs = later->n_docs;
-  to->rows = later->rows;
-  to->prompt_tokens = later->prompt_tokens;
-  to->cached_tokens = later->cached_tokens;
-  to->queue_s = later->queue_s;
-  later->docs = NULL;
-  later->n_docs = 0;
-}
-
-static void move_end(fl_job_event *to, fl_job_event *later) {
-  to->ended = true;
-  to->finish = later->finish;
-  to->stop_string = later->stop_string;
-  to->completion_tokens = later->completion_tokens;
-  to->drafted = later->drafted;
-  to->accepted = later->accepted;
-  to->ttft_s = later->ttft_s;
-  to->seconds = later->seconds;
-  to->code = later->code;
-  to->error = later->error;
-  later->stop_string = later->error = NULL;
-}
-
 void fl_job_event_merge(fl_job_event *to, fl_job_event *later) {
-  if (later->started) move_start(to, later);
+  if (later->started) to->start = later->start;
+  if (later->ended) to->end = later->end;
+  to->started = to->started || later->started;
+  to->ended = to->ended || later->ended;
+  later->start = (fl_job_start){ 0 }; /* moved */
+  later->end = (fl_job_end){ 0 };
   fl_buf_append(&to->text, later->text.data, later->text.len);
   to->lost = to->lost || later->lost || !merge_tokens(to, later) || to->text.oom;
-  if (later->ended) move_end(to, later);
   fl_job_event_reset(later);
 }

@@ -33,24 +33,15 @@ typedef enum fl_finish {
   FL_FINISH_ERROR
 } fl_finish;
 
-typedef struct fl_job_event {
-  bool started, ended;
-  bool lost; /* some of it, for lack of memory */
-
-  /* With `started`, once: the job has its slot. */
+/* The job has its slot. */
+typedef struct fl_job_start {
   fl_job_doc *docs;
   size_t n_docs, rows;                 /* cartridge rows before the prompt */
   size_t prompt_tokens, cached_tokens; /* tokens; cartridge rows are counted in neither */
   double queue_s;
+} fl_job_start;
 
-  /* The next piece of the answer: whole UTF-8, never past a stop string, never a prefix of one that
-   * may yet complete. The tokens when their log probabilities were asked for, with alternatives. */
-  fl_buf text;
-  fl_job_token *token, *top; /* [n_tokens], [n_tokens * n_top] */
-  size_t n_tokens, n_top, cap;
-  fl_buf bytes;
-
-  /* With `ended`, once, last. */
+typedef struct fl_job_end {
   fl_finish finish;
   char *stop_string; /* which one, or NULL */
   size_t completion_tokens, drafted, accepted;
@@ -60,6 +51,19 @@ typedef struct fl_job_event {
                   documents could not be had; FL_EFULL too many wait for a disk that does not answer
                   (say 429) */
   char *error; /* one sentence with code < 0 */
+} fl_job_end;
+
+typedef struct fl_job_event {
+  bool started, ended; /* once each; an end is the last */
+  bool lost;           /* some of it, for lack of memory */
+  fl_job_start start;  /* with `started` */
+  /* The next piece of the answer: whole UTF-8, never past a stop string, never a prefix of one that
+   * may yet complete. Tokens when their log probabilities were asked for, with alternatives. */
+  fl_buf text;
+  fl_job_token *token, *top; /* [n_tokens], [n_tokens * n_top] */
+  size_t n_tokens, n_top, cap;
+  fl_buf bytes;
+  fl_job_end end; /* with `ended` */
 } fl_job_event;
 
 void fl_job_event_release(fl_job_event *e);

@@ -1,4 +1,4 @@
-/* prefix_cache.c - composing, fingerprints, and the texts that drafts are taken from. */
+/* prefix_cache.c - composing, digests, and the texts that drafts are taken from. */
 #include "serve/prefix_cache.h"
 
 #include <stdio.h>
@@ -6,13 +6,13 @@
 
 #include "base/mem.h"
 
-enum { PAST_TOKENS = 4096 };
+enum { HISTORY_TOKENS = 4096 };
 
 static void prefix_free(fl_prefix *x) {
   if (x == NULL) return;
   fl_seq_free(x->seq);
   fl_suffix_release(&x->text);
-  fl_suffix_release(&x->past);
+  fl_suffix_release(&x->history);
   fl_free(x);
 }
 
@@ -46,12 +46,12 @@ int fl_selection_rows(const fl_fleet *f, const fl_selection *s, size_t *rows, fl
   return FL_OK;
 }
 
-fl_prefix *fl_prefix_find(fl_prefixes *p, const fl_selection *s, const char *print,
+fl_prefix *fl_prefix_find(fl_prefixes *p, const fl_selection *s, const char *digest,
                           uint64_t generation) {
   for (size_t i = 0; i < p->n; i++) {
     fl_prefix *x = p->entry[i];
     if (!fl_same_docs(x->doc, x->n_docs, s->doc, s->n)) continue;
-    if (print != NULL ? strcmp(x->print, print) == 0 : x->generation == generation || s->n == 0)
+    if (digest != NULL ? strcmp(x->digest, digest) == 0 : x->generation == generation || s->n == 0)
       return x;
   }
   return NULL;
@@ -59,7 +59,7 @@ fl_prefix *fl_prefix_find(fl_prefixes *p, const fl_selection *s, const char *pri
 
 /* --- composing --- */
 
-static int fingerprint(fl_prefix *x, fl_err *err) {
+static int make_digest(fl_prefix *x, fl_err *err) {
   const fl_kv_pool *pool = fl_seq_pool(x->seq);
   size_t widest = 0;
   for (size_t l = 0; l < fl_kv_n_layers(pool); l++) {
@@ -82,7 +82,7 @@ static int fingerprint(fl_prefix *x, fl_err *err) {
       fl_hasher_add(h, buf, 2 * n * width * sizeof *buf);
     }
   }
-  fl_hasher_text(h, x->print);
+  fl_hasher_text(h, x->digest);
   fl_hasher_free(h);
   fl_free(buf);
   return FL_OK;
@@ -121,13 +121,13 @@ int fl_prefix_make(fl_prefix **out, fl_prefixes *p, fl_fleet *f, const fl_select
   if (x == NULL) return fl_fail(err, FL_ENOMEM, "not enough memory for a composition");
   memcpy(x->doc, s->doc, s->n * sizeof *x->doc);
   x->n_docs = s->n;
-  snprintf(x->print, sizeof x->print, "bare");
+  snprintf(x->digest, sizeof x->digest, "bare");
   int rc = s->n > 0 ? compose(x, p, f, from, err) : FL_OK;
   if (rc == FL_OK && x->seq != NULL) {
     x->rows = fl_seq_rows(x->seq);
-    rc = fingerprint(x, err);
+    rc = make_digest(x, err);
   }
-  fl_prefix *same = rc == FL_OK ? fl_prefix_find(p, s, x->print, 0) : NULL;
+  fl_prefix *same = rc == FL_OK ? fl_prefix_find(p, s, x->digest, 0) : NULL;
   if (same != NULL) { /* a new generation with the same rows */
     same->generation = x->generation;
     prefix_free(x);
@@ -184,10 +184,11 @@ void fl_prefix_take_texts(fl_prefix *x, const fl_tokenizer *tok, const fl_fetch_
 
 void fl_prefix_remember(fl_prefix *x, uint32_t owner, const int32_t *ids, size_t n) {
   static const int32_t separator = -1;
-  if (n == 0 || n > PAST_TOKENS) return;
-  if (x->past.cap == 0 && fl_suffix_reserve(&x->past, PAST_TOKENS) != FL_OK) return;
-  if (x->past_owner != owner || x->past.ids.len + n + 1 > PAST_TOKENS) fl_suffix_reset(&x->past);
-  x->past_owner = owner;
-  (void)fl_suffix_append(&x->past, &separator, 1);
-  (void)fl_suffix_append(&x->past, ids, n);
+  if (n == 0 || n > HISTORY_TOKENS) return;
+  if (x->history.cap == 0 && fl_suffix_reserve(&x->history, HISTORY_TOKENS) != FL_OK) return;
+  if (x->history_owner != owner || x->history.ids.len + n + 1 > HISTORY_TOKENS)
+    fl_suffix_reset(&x->history);
+  x->history_owner = owner;
+  (void)fl_suffix_append(&x->history, &separator, 1);
+  (void)fl_suffix_append(&x->history, ids, n);
 }

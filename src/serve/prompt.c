@@ -94,8 +94,8 @@ static int put_message(const fl_prompter *r, const fl_prompt *c, size_t i, bool 
   if (m->role == FL_ROLE_SYSTEM) {
     if (!*after_system && !system_anywhere(tpl(r)))
       return fl_fail(err, FL_EINPUT,
-                     "message %zu: the model's chat template (%s) allows system "
-                     "messages only at the start of a conversation; move it there",
+                     "message %zu: the model's chat template (%s) allows system messages only at "
+                     "the start of a conversation; move it there",
                      i + 1, fl_template_name(tpl(r)));
     return put_later_system(r, m, out, err);
   }
@@ -147,8 +147,8 @@ void fl_opening_hash(const fl_message *msgs, size_t n, char out[FL_HASH_TEXT]) {
 
 /* --- remembered answers --- */
 
-void fl_answers_scope(char out[FL_SCOPE_TEXT], const char *print, uint32_t owner) {
-  snprintf(out, FL_SCOPE_TEXT, "%s %lx", print, (unsigned long)owner);
+void fl_answers_scope(char out[FL_SCOPE_TEXT], const char *digest, uint32_t owner) {
+  snprintf(out, FL_SCOPE_TEXT, "%s %lx", digest, (unsigned long)owner);
 }
 
 int fl_answers_init(fl_answers *a, size_t max_entries, size_t max_tokens) {

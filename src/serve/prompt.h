@@ -1,10 +1,10 @@
-/* prompt.h - from messages to the token ids that follow a selection's rows.
+/* prompt.h - from messages to the token ids that follow the rows of the documents.
  *
- * A follow-up must begin with what its slot holds, or its rows could not be used again. So past
- * answers stand here as they were generated: behind the opener with the closed empty think block
- * when thinking is off, and with the very ids that the sampler took where they are remembered
- * (fl_answers), which need not be those that the tokenizer would give for the text. This is how
- * fl_chat goes on, too.
+ * The next question of a conversation must begin with exactly the ids whose rows its slot holds, or
+ * those rows could not be used again. So earlier answers are rendered as they were generated:
+ * behind the opener, with the closed empty think block when thinking is off, and with the ids that
+ * were sampled where they are remembered (fl_answers); the tokenizer might give others for the same
+ * text. fl_chat continues in the same way.
  */
 #ifndef FL_SERVE_PROMPT_H
 #define FL_SERVE_PROMPT_H
@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "model/model.h"
 
-/* Answers by what stood before them and their text; the oldest go. */
+/* Answers, found by what stood before them and their text; those unused for longest go first. */
 typedef struct fl_answer {
   char key[FL_HASH_TEXT];
   int32_t *ids;
@@ -33,11 +33,11 @@ typedef struct fl_answers {
 } fl_answers;
 
 /* Answers are found again behind the same rows, by the same owner. */
-void fl_answers_scope(char out[FL_SCOPE_TEXT], const char *print, uint32_t owner);
+void fl_answers_scope(char out[FL_SCOPE_TEXT], const char *digest, uint32_t owner);
 int fl_answers_init(fl_answers *a, size_t max_entries, size_t max_tokens);
 void fl_answers_release(fl_answers *a);
-/* The answer `ids` with `text`, given behind `before` of the selection named `scope`. Lack of
- * memory loses the entry, no more. */
+/* `ids` were the answer with `text`, given after the ids `before` in this scope. Without memory for
+ * it the answer is not remembered. */
 void fl_answers_add(fl_answers *a, const char *scope, const fl_ids *before, const char *text,
                     size_t len, const int32_t *ids, size_t n);
 const fl_answer *fl_answers_find(fl_answers *a, const char *scope, const fl_ids *before,

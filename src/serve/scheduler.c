@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "serve/engine_state.h"
@@ -25,7 +25,7 @@ static int make_prefix(fl_engine *e, fl_job *j, fl_prefix **x, bool *waits, fl_e
  * an older generation perhaps, come first. *waits: for the disk. */
 static int take_prefix(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   fl_prefix *x = NULL;
-  if (j->known_print[0] != '\0') x = fl_prefix_find(&e->prefixes, &j->docs, j->known_print, 0);
+  if (j->known_digest[0] != '\0') x = fl_prefix_find(&e->prefixes, &j->docs, j->known_digest, 0);
   uint64_t generation = e->fleet != NULL ? fl_fleet_generation(e->fleet) : 0;
   if (x == NULL) x = fl_prefix_find(&e->prefixes, &j->docs, NULL, generation);
   const int rc = x == NULL ? make_prefix(e, j, &x, waits, err) : FL_OK;
@@ -34,13 +34,13 @@ static int take_prefix(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   j->prefix = x;
   fl_engine_need_over(e, j); /* somebody else may have composed it */
   if (j->req.rag == FL_RAG_AUTO && e->fleet != NULL)
-    (void)fl_affinities_put(&e->stickies, j->key, &j->docs, x->print);
+    fl_affinities_put(&e->affinities, j->key, &j->docs, x->digest);
   return FL_OK;
 }
 
 static const fl_message *last_user(const fl_job *j) { return &j->req.msgs[j->req.n_msgs - 1]; }
 
-/* Leaves out the worst documents until the prompt and one token fit behind the rest. */
+/* Leaves out the documents with the lowest scores until the prompt and one token fit. */
 static int trim_selection(fl_engine *e, fl_job *j, fl_err *err) {
   const size_t prompt = j->prompt.len + 1;
   size_t rows = 0;
@@ -59,7 +59,7 @@ static int select_docs(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
                                     .adaptive = e->opt.adaptive,
                                     .margin = e->opt.margin };
   const fl_message *q = last_user(j);
-  const fl_affinity *known = fl_affinities_find(&e->stickies, j->key);
+  const fl_affinity *known = fl_affinities_find(&e->affinities, j->key);
   fl_err why = { 0 };
   bool kept = false;
   int rc = fl_doc_select(&j->docs, &kept, e->fleet, &o, known, q->text, q->len, &why);
@@ -67,11 +67,11 @@ static int select_docs(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   else if (rc != FL_OK) *err = why;
   if (*waits || rc != FL_OK) return rc;
   if (kept) {
-    snprintf(j->known_print, sizeof j->known_print, "%s", known->print);
+    snprintf(j->known_digest, sizeof j->known_digest, "%s", known->digest);
   } else {
     rc = trim_selection(e, j, err);
-    /* For those behind it in the queue that go past while it waits for the disk. */
-    if (rc == FL_OK) (void)fl_affinities_put(&e->stickies, j->key, &j->docs, "");
+    /* For requests of this conversation that overtake it while it waits for the disk. */
+    if (rc == FL_OK) fl_affinities_put(&e->affinities, j->key, &j->docs, "");
   }
   j->selected = rc == FL_OK;
   return rc;
@@ -85,10 +85,10 @@ static int render(fl_engine *e, fl_job *j, bool behind_rows, const char *scope, 
                         .scope = scope,
                         .answers = scope != NULL ? &e->answers : NULL };
   fl_ids_reset(&j->prompt);
-  return fl_prompt_ids(&e->renderer, &c, &j->prompt, err);
+  return fl_prompt_ids(&e->prompter, &c, &j->prompt, err);
 }
 
-/* Documents, prefix, prompt. *waits: for the disk. */
+/* Chooses documents, takes their prefix, renders the prompt. *waits: for the disk. */
 static int prepare(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   int rc = j->selected ? FL_OK : render(e, j, true, NULL, err); /* how long it is, about */
   pthread_mutex_lock(&e->fleet_mu);
@@ -98,7 +98,7 @@ static int prepare(fl_engine *e, fl_job *j, bool *waits, fl_err *err) {
   pthread_mutex_unlock(&e->fleet_mu);
   if (rc != FL_OK || *waits) return rc;
   char scope[FL_SCOPE_TEXT];
-  fl_answers_scope(scope, j->prefix->print, j->req.owner);
+  fl_answers_scope(scope, j->prefix->digest, j->req.owner);
   return render(e, j, j->prefix->rows > 0, scope, err);
 }
 
@@ -108,8 +108,8 @@ static int check_context(const fl_engine *e, const fl_job *j, fl_err *err) {
   size_t used = j->prefix->rows + j->prompt.len;
   if (used + 1 <= e->opt.ctx) return FL_OK;
   return fl_fail(err, FL_EINPUT,
-                 "the conversation has %zu tokens behind %zu rows of documents, which "
-                 "leaves no room for an answer in a context of %zu; shorten it",
+                 "the conversation has %zu tokens behind %zu rows of documents, which leaves no "
+                 "room for an answer in a context of %zu; shorten it",
                  j->prompt.len, j->prefix->rows, e->opt.ctx);
 }
 
@@ -119,7 +119,7 @@ static int open_slot(fl_engine *e, fl_job *j, fl_err *err) {
   if (rc != FL_OK) return rc;
   j->max_new = j->req.max_new;
   if (j->max_new > e->opt.ctx - used) j->max_new = e->opt.ctx - used;
-  /* An answer as long as it likes must not be refused for what it may never need. */
+  /* A request without a limit must not be refused for rows that it may never need. */
   while (j->max_new > 256 && fl_slots_too_large(&e->slots, used + j->max_new)) j->max_new /= 2;
   const fl_slot_wish w = { .prefix = j->prefix,
                            .ids = j->prompt.data,
@@ -142,34 +142,34 @@ static bool tell_doc(const fl_engine *e, const fl_job *j, size_t i, fl_job_doc *
 
 static void tell_start(fl_engine *e, fl_job *j) {
   const size_t n = j->prefix->n_docs;
-  fl_job_event *v = &j->event;
-  v->started = true;
-  v->rows = j->prefix->rows;
-  v->prompt_tokens = j->prompt.len;
-  v->cached_tokens = j->done;
-  v->queue_s = fl_now_s() - j->submitted;
-  v->docs = n > 0 ? fl_calloc(n, sizeof *v->docs) : NULL;
+  fl_job_start *s = &j->event.start;
+  *s = (fl_job_start){ .docs = fl_calloc(n, sizeof *s->docs),
+                       .rows = j->prefix->rows,
+                       .prompt_tokens = j->prompt.len,
+                       .cached_tokens = j->n_computed,
+                       .queue_s = fl_now_s() - j->submitted };
   pthread_mutex_lock(&e->fleet_mu);
-  while (v->docs != NULL && v->n_docs < n && tell_doc(e, j, v->n_docs, &v->docs[v->n_docs]))
-    v->n_docs++;
+  while (s->docs != NULL && s->n_docs < n && tell_doc(e, j, s->n_docs, &s->docs[s->n_docs]))
+    s->n_docs++;
   pthread_mutex_unlock(&e->fleet_mu);
-  v->lost = v->n_docs < n;
+  j->event.started = true;
+  j->event.lost = s->n_docs < n;
   if (!fl_job_tell(j)) atomic_store(&j->cancel, true);
 }
 
-/* The slot has what rows there are: the rest of the prompt can be run. */
+/* The slot has the rows that are known already: the remaining prompt can be computed. */
 static void begin(fl_engine *e, fl_job *j) {
   j->ready = true;
-  j->done = j->slot->ids.len;
+  j->n_computed = j->slot->ids.len;
   pthread_mutex_lock(&e->box->mu);
   e->stats.prompt_tokens += j->prompt.len;
-  e->stats.cached_tokens += j->done;
+  e->stats.cached_tokens += j->n_computed;
   pthread_mutex_unlock(&e->box->mu);
   tell_start(e, j);
 }
 
 static void start(fl_engine *e, fl_job *j) {
-  if (e->opt.speculate) (void)fl_suffix_append(&j->own, j->prompt.data, j->prompt.len);
+  if (e->opt.speculate) (void)fl_suffix_append(&j->suffix, j->prompt.data, j->prompt.len);
   e->active[e->n_jobs++] = j;
   pthread_mutex_lock(&e->box->mu);
   e->n_active = e->n_jobs;
@@ -186,7 +186,7 @@ void fl_engine_join(fl_engine *e) {
 
 /* --- the queue --- */
 
-/* The one behind j; of NULL the first. */
+/* The job behind j; the first one for NULL. */
 static fl_job *next_queued(fl_engine *e, const fl_job *j) {
   pthread_mutex_lock(&e->box->mu);
   fl_job *next = j != NULL ? j->next : e->head;
@@ -205,7 +205,7 @@ static void leave_queue(fl_engine *e, const fl_job *j) {
   pthread_mutex_unlock(&e->box->mu);
 }
 
-typedef enum outcome { GONE, WAITS, NO_ROOM } outcome; /* GONE: in one way or another */
+typedef enum outcome { GONE, WAITS, NO_ROOM } outcome; /* GONE: left the queue */
 
 static outcome admit_one(fl_engine *e, fl_job *j) {
   fl_err err = { 0 };
@@ -221,14 +221,14 @@ static outcome admit_one(fl_engine *e, fl_job *j) {
   return GONE;
 }
 
-/* A disk that does not answer holds up those who wait for it, but must not fill the queue with
- * them: the youngest of too many go. True: this one has. */
+/* Jobs that wait for a stalled disk must not fill the queue: of too many the last to come are
+ * refused. True: this one was. */
 static bool give_up_waiting(fl_engine *e, fl_job *j, size_t waiting) {
   fl_err err = { 0 };
-  if (waiting <= (e->opt.queue + 1) / 2 || !fl_engine_disk_stands(e)) return false;
+  if (waiting <= (e->opt.queue + 1) / 2 || !fl_fleet_reader_stalled(e->reader)) return false;
   (void)fl_fail(&err, FL_EFULL,
-                "%zu requests wait for documents from a disk that does not answer, "
-                "which is the limit; try again later",
+                "%zu requests wait for documents from a disk that does not answer, which is the "
+                "limit; try again later",
                 waiting - 1);
   leave_queue(e, j);
   fl_job_finish(e, j, FL_FINISH_ERROR, NULL, err.code, err.text);
@@ -240,9 +240,9 @@ bool fl_engine_admit(fl_engine *e) {
   size_t waiting = 0;
   fl_job *j = NULL, *next;
   outcome how = GONE;
-  e->held_up = false;
-  /* First who has what was read: it holds memory, and the loader waits for its next load. */
-  if (e->n_jobs < e->slots.n && e->load.there && e->load.job != NULL)
+  e->blocked = false;
+  /* First who has what was read: it holds memory, and the reader waits for its next plan. */
+  if (e->n_jobs < e->slots.n && e->load.ended && e->load.job != NULL)
     how = admit_one(e, e->load.job);
   next = next_queued(e, NULL);
   while (how != NO_ROOM && e->n_jobs < e->slots.n && (j = next) != NULL) {
@@ -252,6 +252,6 @@ bool fl_engine_admit(fl_engine *e) {
     /* Retrieval and composition take time, which those in slots wait for. */
     if (how != NO_ROOM && e->n_jobs > 0 && fl_now_s() - began > admit_s) return true;
   }
-  e->held_up = e->n_jobs == 0;
+  e->blocked = e->n_jobs == 0;
   return false;
 }

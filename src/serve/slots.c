@@ -57,13 +57,13 @@ void fl_slots_release(fl_slots *s) {
 static void give_reading_up(fl_slots *s, fl_slot *slot) {
   fl_spill_read_drop(s->spill, slot->reading);
   slot->reading = NULL;
-  slot->coming = 0;
+  slot->reading_rows = 0;
 }
 
 void fl_slots_close(fl_slots *s, fl_slot *slot) {
   if (slot->state == FL_SLOT_READING) give_reading_up(s, slot);
   slot->state = FL_SLOT_IDLE;
-  slot->promised = 0;
+  slot->reserved_rows = 0;
   slot->used = ++s->clock;
   if (slot->ids.len == 0) free_slot(s, slot);
 }
@@ -76,13 +76,13 @@ static bool has_job(const fl_slot *slot) {
 
 /* Pages that a slot may still take, the copy of a shared last page included. */
 static size_t pages_to_come(const fl_slot *slot) {
-  size_t have = (fl_seq_rows(slot->seq) + slot->coming) / FL_KV_ROWS;
-  size_t most = pages_of(slot->promised);
+  size_t have = (fl_seq_rows(slot->seq) + slot->reading_rows) / FL_KV_ROWS;
+  size_t most = pages_of(slot->reserved_rows);
   return most > have ? most - have : 0;
 }
 
 static bool fits(const fl_slots *s, size_t pages) {
-  size_t used = (fl_kv_pool_bytes(s->pool) + s->elsewhere + s->page_bytes - 1) / s->page_bytes;
+  size_t used = (fl_kv_pool_bytes(s->pool) + s->loading_bytes + s->page_bytes - 1) / s->page_bytes;
   for (size_t i = 0; i < s->n; i++)
     if (has_job(&s->slot[i])) used += pages_to_come(&s->slot[i]);
   return used <= s->max_pages && pages <= s->max_pages - used;
@@ -116,8 +116,8 @@ static int evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot, cons
 
 static int no_room(const fl_slots *s, size_t rows, fl_err *err) {
   return fl_fail(err, FL_EFULL,
-                 "%zu rows do not fit into the memory for keys and values (%zu MiB); "
-                 "shorten the conversation or the answer, or give the server more",
+                 "%zu rows do not fit into the memory for keys and values (%zu MiB); shorten the "
+                 "conversation or the answer, or give the server more",
                  rows, s->max_pages * s->page_bytes >> 20);
 }
 
@@ -226,7 +226,7 @@ static void read_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t 
   *common = 0;
   if (fl_seq_reserve(host->seq, w->prefix->rows + n, NULL) == FL_OK &&
       fl_spill_read(&host->reading, s->spill, file, host->seq, n) == FL_OK)
-    host->coming = n;
+    host->reading_rows = n;
 }
 
 /* The host's rows are those of the prefix and of `common` tokens; more of them where they lie
@@ -277,8 +277,8 @@ int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err
   if (rc != FL_OK) return no_room(s, w->rows, err);
   rc = fill_host(s, host, &src, w, err);
   if (rc != FL_OK) return rc;
-  host->state = host->coming > 0 ? FL_SLOT_READING : FL_SLOT_BUSY;
-  host->promised = w->rows;
+  host->state = host->reading_rows > 0 ? FL_SLOT_READING : FL_SLOT_BUSY;
+  host->reserved_rows = w->rows;
   snprintf(host->key, sizeof host->key, "%s", w->key);
   host->owner = w->owner;
   host->used = ++s->clock;
@@ -289,17 +289,17 @@ int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err
 bool fl_slots_ready(fl_slots *s, fl_slot *slot, const int32_t *ids) {
   if (slot->state != FL_SLOT_READING) return true;
   if (!fl_spill_read_done(s->spill, slot->reading)) {
-    if (!fl_spill_stands(s->spill)) return false;
+    if (!fl_spill_stalled(s->spill)) return false;
     give_reading_up(s, slot);
   } else if (fl_spill_read_end(s->spill, slot->reading) == FL_OK) {
-    fl_ids_append(&slot->ids, ids, slot->coming);
+    fl_ids_append(&slot->ids, ids, slot->reading_rows);
   }
   if (slot->ids.oom) {
     fl_ids_release(&slot->ids);
     fl_seq_truncate(slot->seq, slot->prefix->rows);
   }
   slot->reading = NULL;
-  slot->coming = 0;
+  slot->reading_rows = 0;
   slot->state = FL_SLOT_BUSY;
   return true;
 }

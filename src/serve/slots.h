@@ -21,8 +21,8 @@
  *   1. Rows of a slot = rows of its prefix + one for each of `ids`, in order; `prefix` is held
  *      once.
  *   2. Pages in use, those of rows on their way to disk among them, + what cartridges take that
- *      are being read + pages that the slots of jobs may still need (`promised`) never exceed the
- *      limit, so a running job never fails for lack of room. The same holds for prefixes.
+ *      are being read + pages that the slots of jobs may still need (`reserved_rows`) never exceed
+ * the limit, so a running job never fails for lack of room. The same holds for prefixes.
  *   3. A job stands in a slot of its own; two jobs of one conversation fork.
  *   4. The last token of a prompt is always run again: its row decides the first token.
  *
@@ -46,11 +46,11 @@ typedef struct fl_slot {
   fl_seq *seq;
   fl_prefix *prefix;
   fl_ids ids;
-  char key[FL_HASH_TEXT];    /* the conversation that used it last */
-  uint32_t owner;            /* whose it is: others never see its rows */
-  size_t promised;           /* BUSY, READING: rows in all that its job may need */
-  fl_spill_reading *reading; /* READING */
-  size_t coming;             /* READING: rows that it brings */
+  char key[FL_HASH_TEXT]; /* the conversation that used it last */
+  uint32_t owner;         /* whose it is: others never see its rows */
+  size_t reserved_rows;   /* BUSY, READING: rows in all that its job may need */
+  fl_spill_job *reading;  /* READING */
+  size_t reading_rows;    /* READING: rows that it brings */
   uint64_t used;
 } fl_slot;
 
@@ -61,7 +61,7 @@ typedef struct fl_slots {
   fl_prefixes *prefixes;
   fl_spill *spill; /* NULL: evicted rows are lost */
   size_t page_bytes, max_pages;
-  size_t elsewhere; /* bytes that the limit covers too: cartridges being read */
+  size_t loading_bytes; /* that the limit covers, too: of cartridges being read */
   uint64_t clock;
 } fl_slots;
 

@@ -1,6 +1,7 @@
 /* spill.c - the folder of spilled slots: what is in it, what leaves it. */
 #include "serve/spill.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,15 @@
 #include "serve/spill_disk.h"
 
 struct fl_spill {
-  char *dir;
   fl_lock *lock;
   fl_spill_disk *disk;
-  fl_spill_shape shape; /* while opening */
   fl_spill_file **file;
   size_t n, cap; /* cap: the limit, places are there for one more */
   uint64_t clock, next_name;
-  size_t n_writes; /* given to the disk and not taken back */
+  fl_spill_job *jobs; /* given to the disk and not settled, the oldest first */
+  size_t n_writes;    /* of them */
   fl_spill_stats stats;
-  bool told; /* of a failure */
+  bool warned; /* of a failure */
 };
 
 static const char ending[] = ".flslot";
@@ -39,7 +39,7 @@ static bool is_leftover(const char *name) {
 }
 
 static void remove_named(const fl_spill *s, const char *name) {
-  char *path = fl_fs_join(s->dir, name);
+  char *path = fl_fs_join(s->disk->dir, name);
   if (path != NULL) (void)fl_fs_remove(path);
   fl_free(path);
 }
@@ -66,15 +66,16 @@ static void list_file(fl_spill *s, fl_spill_file *f) {
 
 /* --- opening --- */
 
-static void look_at(fl_spill *s, const char *name) {
+static void list_name(fl_spill *s, const char *name) {
   fl_err why = { 0 };
   uint64_t number;
   if (is_leftover(name)) remove_named(s, name);
   if (!parse_name(name, &number)) return;
   if (number >= s->next_name) s->next_name = number + 1;
-  char *path = fl_fs_join(s->dir, name);
+  char *path = fl_fs_join(s->disk->dir, name);
   fl_spill_file *f = fl_calloc(1, sizeof *f);
-  int rc = path != NULL && f != NULL ? fl_spill_read_head(&s->shape, path, f, &why) : FL_ENOMEM;
+  int rc =
+      path != NULL && f != NULL ? fl_spill_read_head(&s->disk->shape, path, f, &why) : FL_ENOMEM;
   if (rc == FL_OK && (f->name = fl_strdup(name)) == NULL) rc = FL_ENOMEM;
   if (rc == FL_OK) list_file(s, f);
   else fl_spill_file_free(f);
@@ -86,12 +87,12 @@ static void look_at(fl_spill *s, const char *name) {
   fl_free(path);
 }
 
-static int lock_dir(fl_spill *s, fl_err *err) {
-  bool made = !fl_fs_is_dir(s->dir);
-  int rc = fl_fs_mkdir(s->dir, err);
+static int lock_dir(fl_spill *s, const char *dir, fl_err *err) {
+  bool made = !fl_fs_is_dir(dir);
+  int rc = fl_fs_mkdir(dir, err);
   if (rc != FL_OK) return rc;
-  if (made) (void)chmod(s->dir, 0700); /* what people say is in there */
-  char *lock = fl_fs_join(s->dir, "lock");
+  if (made) (void)chmod(dir, 0700); /* what people say is in there */
+  char *lock = fl_fs_join(dir, "lock");
   rc = lock != NULL ? fl_lock_take(&s->lock, lock, err) : FL_ENOMEM;
   fl_free(lock);
   return rc;
@@ -100,9 +101,9 @@ static int lock_dir(fl_spill *s, fl_err *err) {
 static int list_dir(fl_spill *s, fl_err *err) {
   char **names = NULL;
   size_t n = 0;
-  int rc = fl_fs_list(&names, &n, s->dir, err);
+  int rc = fl_fs_list(&names, &n, s->disk->dir, err);
   if (rc != FL_OK) return rc;
-  for (size_t i = 0; i < n; i++) look_at(s, names[i]); /* in the order of their making */
+  for (size_t i = 0; i < n; i++) list_name(s, names[i]); /* in the order in which they were made */
   fl_fs_list_free(names, n);
   return FL_OK;
 }
@@ -110,21 +111,20 @@ static int list_dir(fl_spill *s, fl_err *err) {
 int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_model *model,
                   const fl_kv_pool *pool, fl_err *err) {
   const fl_hparams *hp = fl_model_hparams(model);
-  fl_spill *s = fl_calloc(1, sizeof *s);
-  int rc = FL_ENOMEM;
-  if (s != NULL) {
-    s->cap = max_files;
-    s->shape = (fl_spill_shape){ .type = fl_kv_pool_type(pool),
+  const fl_spill_shape shape = { .type = fl_kv_pool_type(pool),
                                  .layer = fl_kv_layer_at(pool, 0),
                                  .n_layers = fl_kv_n_layers(pool),
                                  .model_hash = fl_model_hash(model),
                                  .n_ctx = hp->n_ctx,
                                  .n_vocab = hp->n_vocab };
-    s->dir = fl_strdup(dir);
-    s->file = fl_calloc(max_files + 1, sizeof *s->file);
-    if (s->dir != NULL && s->file != NULL) rc = lock_dir(s, err);
+  fl_spill *s = fl_calloc(1, sizeof *s);
+  int rc = FL_ENOMEM;
+  if (s != NULL) s->file = fl_calloc(max_files + 1, sizeof *s->file);
+  if (s != NULL && s->file != NULL) {
+    s->cap = max_files;
+    rc = lock_dir(s, dir, err);
   }
-  if (rc == FL_OK) rc = fl_spill_disk_start(&s->disk, dir, &s->shape, err);
+  if (rc == FL_OK) rc = fl_spill_disk_start(&s->disk, dir, &shape, err);
   if (rc == FL_OK) rc = list_dir(s, err);
   if (rc != FL_OK) {
     fl_spill_close(s);
@@ -134,31 +134,34 @@ int fl_spill_open(fl_spill **out, const char *dir, size_t max_files, const fl_mo
   return FL_OK;
 }
 
-void fl_spill_set_hooks(fl_spill *s, const fl_spill_hooks *h) { fl_spill_disk_hooks(s->disk, h); }
+void fl_spill_set_hooks(fl_spill *s, const fl_spill_hooks *h) { s->disk->hooks = *h; }
 
 void fl_spill_close(fl_spill *s) {
   if (s == NULL) return;
-  fl_spill_disk_stop(s->disk, s->disk != NULL && !fl_spill_wait(s));
+  if (s->disk != NULL) (void)fl_spill_wait(s);
+  fl_spill_disk_close(s->disk, s->jobs);
   for (size_t i = 0; i < s->n; i++) fl_spill_file_free(s->file[i]);
   fl_free(s->file);
   fl_lock_drop(s->lock);
-  fl_free(s->dir);
   fl_free(s);
 }
 
 /* --- saving --- */
 
 static bool begins_with(const fl_spill_file *f, const fl_spill_item *it) {
-  return f->owner == it->owner && strcmp(f->print, it->prefix->print) == 0 && f->n >= it->n &&
+  return f->owner == it->owner && strcmp(f->print, it->prefix->digest) == 0 && f->n >= it->n &&
          fl_common_ids(f->ids, f->n, it->ids, it->n) == it->n;
 }
+
+/* It writes, and its rows were not taken away. */
+static bool has_rows(const fl_spill_job *j) { return j->writes && j->seq != NULL; }
 
 /* True when a file begins with these tokens already, or will. */
 static bool covered(const fl_spill *s, const fl_spill_item *it) {
   for (size_t i = 0; i < s->n; i++)
     if (begins_with(s->file[i], it)) return true;
-  for (const fl_spill_write *w = fl_spill_disk_first(s->disk); w != NULL; w = w->next)
-    if (w->seq != NULL && begins_with(w->f, it)) return true;
+  for (const fl_spill_job *w = s->jobs; w != NULL; w = w->next)
+    if (has_rows(w) && begins_with(w->f, it)) return true;
   return false;
 }
 
@@ -183,15 +186,31 @@ static int describe(fl_spill *s, const fl_spill_item *it, fl_spill_file *f) {
   if (f->name == NULL || f->ids == NULL || f->doc == NULL) return FL_ENOMEM;
   memcpy(f->ids, it->ids, it->n * sizeof *f->ids);
   memcpy(f->doc, it->prefix->doc, it->prefix->n_docs * sizeof *f->doc);
-  snprintf(f->print, sizeof f->print, "%s", it->prefix->print);
+  snprintf(f->print, sizeof f->print, "%s", it->prefix->digest);
   snprintf(f->key, sizeof f->key, "%s", it->key);
   return FL_OK;
 }
 
 static void skip(fl_spill *s, const char *why) {
   s->stats.skipped++;
-  if (!s->told) fl_warn("%s; rows of evicted conversations are lost", why);
-  s->told = true;
+  if (!s->warned) fl_warn("%s; rows of evicted conversations are lost", why);
+  s->warned = true;
+}
+
+static fl_spill_job *submit(fl_spill *s, fl_spill_job *j) {
+  fl_spill_job **at = &s->jobs;
+  while (*at != NULL) at = &(*at)->next;
+  *at = j;
+  s->n_writes += j->writes;
+  fl_spill_disk_submit(s->disk, j);
+  return j;
+}
+
+static fl_spill_job *new_job(void) {
+  fl_spill_job *j = fl_calloc(1, sizeof *j);
+  if (j != NULL && (j->f = fl_calloc(1, sizeof *j->f)) != NULL) return j;
+  fl_free(j);
+  return NULL;
 }
 
 void fl_spill_save(fl_spill *s, const fl_spill_item *it, fl_seq **seq) {
@@ -201,51 +220,53 @@ void fl_spill_save(fl_spill *s, const fl_spill_item *it, fl_seq **seq) {
     skip(s, "the disk of the spilled slots is slower than they come");
     return;
   }
-  fl_spill_write *w = fl_calloc(1, sizeof *w);
-  if (w != NULL) w->f = fl_calloc(1, sizeof *w->f);
-  if (w == NULL || w->f == NULL || describe(s, it, w->f) != FL_OK) {
-    if (w != NULL) fl_spill_file_free(w->f);
-    fl_free(w);
+  fl_spill_job *j = new_job();
+  if (j == NULL || describe(s, it, j->f) != FL_OK) {
+    fl_spill_job_free(j);
     skip(s, "not enough memory");
     return;
   }
-  w->seq = *seq;
+  j->writes = true;
+  j->seq = *seq;
   *seq = NULL;
-  s->n_writes++;
-  fl_spill_disk_write(s->disk, w);
+  submit(s, j);
 }
 
-/* Frees w. */
-static void settle_write(fl_spill *s, fl_spill_write *w) {
-  fl_seq_free(w->seq);
+/* The file's place in the list or, if it could not be written, none. */
+static void settle_write(fl_spill *s, fl_spill_job *j) {
+  fl_seq_free(j->seq);
   s->n_writes--;
-  if (w->rc == FL_OK) {
+  if (j->rc == FL_OK) {
     s->stats.saved++;
-    drop_contained(s, w->f);
-    list_file(s, w->f);
+    drop_contained(s, j->f);
+    list_file(s, j->f);
+    j->f = NULL;
   } else {
-    fl_spill_file_free(w->f);
-    skip(s, w->why.text[0] != '\0' ? w->why.text : "not enough memory");
+    skip(s, j->why.text[0] != '\0' ? j->why.text : "not enough memory");
   }
-  fl_free(w);
 }
+
+/* The oldest job whose rows are not written yet. */
+static fl_spill_job *first_unwritten(const fl_spill *s) {
+  fl_spill_job *j = s->jobs;
+  while (j != NULL && !has_rows(j)) j = j->next;
+  return j;
+}
+
+bool fl_spill_holds_rows(const fl_spill *s) { return first_unwritten(s) != NULL; }
 
 fl_spill_room fl_spill_make_room(fl_spill *s) {
   const size_t before = s->n_writes;
   fl_spill_collect(s);
   if (s->n_writes < before) return FL_SPILL_FREED;
-  if (!fl_spill_holds_rows(s)) return FL_SPILL_EMPTY;
-  if (!fl_spill_disk_stands(s->disk)) return FL_SPILL_LATER;
-  return fl_spill_disk_take_back(s->disk) ? FL_SPILL_FREED : FL_SPILL_EMPTY;
+  fl_spill_job *j = first_unwritten(s);
+  if (j == NULL) return FL_SPILL_EMPTY;
+  if (!fl_spill_stalled(s)) return FL_SPILL_LATER;
+  fl_seq_free(fl_spill_disk_take_rows(s->disk, j));
+  return FL_SPILL_FREED;
 }
 
-bool fl_spill_holds_rows(const fl_spill *s) {
-  const fl_spill_write *w = fl_spill_disk_first(s->disk);
-  while (w != NULL && w->seq == NULL) w = w->next;
-  return w != NULL;
-}
-
-bool fl_spill_stands(fl_spill *s) { return fl_spill_disk_stands(s->disk); }
+bool fl_spill_stalled(fl_spill *s) { return fl_worker_stalled(s->disk->worker); }
 
 /* --- reading --- */
 
@@ -262,63 +283,76 @@ static int copy_file(fl_spill_file *to, const fl_spill_file *from) {
   return FL_OK;
 }
 
-int fl_spill_read(fl_spill_reading **out, fl_spill *s, const fl_spill_file *file, fl_seq *seq,
+int fl_spill_read(fl_spill_job **out, fl_spill *s, const fl_spill_file *file, fl_seq *seq,
                   size_t n) {
-  fl_spill_reading *r = fl_calloc(1, sizeof *r);
-  if (r == NULL || copy_file(&r->f, file) != FL_OK) {
-    fl_free(r);
+  fl_spill_job *j = new_job();
+  if (j == NULL || copy_file(j->f, file) != FL_OK) {
+    fl_spill_job_free(j);
     return FL_ENOMEM;
   }
-  r->seq = seq;
-  r->n = n;
-  fl_spill_disk_read(s->disk, r);
-  *out = r;
+  j->seq = seq;
+  j->n = n;
+  *out = submit(s, j);
   return FL_OK;
 }
 
-bool fl_spill_read_done(fl_spill *s, const fl_spill_reading *r) {
-  return fl_spill_disk_read_done(s->disk, r);
+bool fl_spill_read_done(fl_spill *s, const fl_spill_job *j) {
+  return fl_spill_disk_done(s->disk, j);
 }
 
-/* The file that a reading was of, now that it is over: used, or bad. Frees r. */
-static void settle_reading(fl_spill *s, fl_spill_reading *r) {
-  const bool bad = r->rc != FL_OK && r->rc != FL_ENOMEM && r->rc != FL_EBUSY;
+/* The file that was read has been used, or is bad. */
+static void settle_reading(fl_spill *s, const fl_spill_job *j) {
+  const bool bad = j->rc != FL_OK && j->rc != FL_ENOMEM && j->rc != FL_EBUSY;
   for (size_t i = s->n; i-- > 0;) {
-    if (strcmp(s->file[i]->name, r->f.name) != 0) continue;
+    if (strcmp(s->file[i]->name, j->f->name) != 0) continue;
     if (bad) forget(s, i);
     else s->file[i]->used = ++s->clock;
   }
   if (bad) {
     s->stats.damaged++;
-    fl_warn("%s", r->why.text);
+    fl_warn("%s", j->why.text);
   }
-  fl_spill_file_release(&r->f);
-  fl_free(r);
 }
 
-int fl_spill_read_end(fl_spill *s, fl_spill_reading *r) {
-  fl_spill_disk_read_end(s->disk, r);
-  const int rc = r->rc;
+/* Takes a job that is done out of the list and frees it. */
+static void settle(fl_spill *s, fl_spill_job **at) {
+  fl_spill_job *j = *at;
+  *at = j->next;
+  if (j->writes) settle_write(s, j);
+  else settle_reading(s, j);
+  fl_spill_job_free(j);
+}
+
+int fl_spill_read_end(fl_spill *s, fl_spill_job *j) {
+  (void)fl_worker_wait(s->disk->worker, &j->task, (double)INFINITY);
+  const int rc = j->rc;
   if (rc == FL_OK) {
-    fl_seq_advance(r->seq, r->n);
+    fl_seq_advance(j->seq, j->n);
     s->stats.restored++;
   }
-  settle_reading(s, r);
+  fl_spill_job **at = &s->jobs;
+  while (*at != j) at = &(*at)->next;
+  settle(s, at);
   return rc;
 }
 
-void fl_spill_read_drop(fl_spill *s, fl_spill_reading *r) { fl_spill_disk_read_drop(s->disk, r); }
+void fl_spill_read_drop(fl_spill *s, fl_spill_job *j) {
+  (void)fl_spill_disk_take_rows(s->disk, j); /* the caller's */
+}
 
+/* A reading that somebody waits for stays until fl_spill_read_end. */
 void fl_spill_collect(fl_spill *s) {
-  for (fl_spill_write *w; (w = fl_spill_disk_written(s->disk)) != NULL;) settle_write(s, w);
-  for (fl_spill_reading *r; (r = fl_spill_disk_dropped(s->disk)) != NULL;) settle_reading(s, r);
+  for (fl_spill_job **at = &s->jobs; *at != NULL;) {
+    if (((*at)->writes || (*at)->seq == NULL) && fl_spill_disk_done(s->disk, *at)) settle(s, at);
+    else at = &(*at)->next;
+  }
 }
 
 /* What is listed may push others out, which are to be removed then. */
 bool fl_spill_wait(fl_spill *s) {
-  bool all = fl_spill_disk_wait(s->disk);
+  bool all = fl_worker_finish(s->disk->worker);
   fl_spill_collect(s);
-  if (all) all = fl_spill_disk_wait(s->disk);
+  if (all) all = fl_worker_finish(s->disk->worker);
   return all;
 }
 
@@ -328,7 +362,7 @@ bool fl_spill_wait(fl_spill *s) {
 static size_t shared(const fl_spill_file *f, const fl_prefix *prefix, uint32_t owner,
                      const int32_t *ids, size_t n) {
   if (f->owner != owner || f->prefix_rows != prefix->rows) return 0;
-  return strcmp(f->print, prefix->print) == 0 ? fl_common_ids(f->ids, f->n, ids, n) : 0;
+  return strcmp(f->print, prefix->digest) == 0 ? fl_common_ids(f->ids, f->n, ids, n) : 0;
 }
 
 fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,
@@ -336,7 +370,7 @@ fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owne
   fl_spill_file *best = NULL;
   fl_spill_collect(s);
   *common = 0;
-  if (s->n == 0 || fl_spill_disk_stands(s->disk)) return NULL;
+  if (s->n == 0 || fl_spill_stalled(s)) return NULL;
   for (size_t i = 0; i < s->n; i++) {
     size_t m = shared(s->file[i], prefix, owner, ids, n);
     if (m <= *common) continue;
@@ -350,11 +384,11 @@ const fl_seq *fl_spill_unwritten(const fl_spill *s, const fl_prefix *prefix, uin
                                  const int32_t *ids, size_t n, size_t *common) {
   const fl_seq *best = NULL;
   *common = 0;
-  for (const fl_spill_write *w = fl_spill_disk_first(s->disk); w != NULL; w = w->next) {
-    size_t m = w->seq != NULL ? shared(w->f, prefix, owner, ids, n) : 0;
+  for (const fl_spill_job *j = s->jobs; j != NULL; j = j->next) {
+    size_t m = has_rows(j) ? shared(j->f, prefix, owner, ids, n) : 0;
     if (m <= *common) continue;
     *common = m;
-    best = w->seq;
+    best = j->seq;
   }
   return best;
 }

@@ -81,7 +81,7 @@ typedef enum fl_spill_room {
 fl_spill_room fl_spill_make_room(fl_spill *s);
 bool fl_spill_holds_rows(const fl_spill *s);
 /* The disk has not moved for 2 s: nothing that is asked of it will come soon. */
-bool fl_spill_stands(fl_spill *s);
+bool fl_spill_stalled(fl_spill *s);
 /* For tests and the end: waits until all is written, read and removed, and lists it. False: the
  * disk stands. */
 bool fl_spill_wait(fl_spill *s);
@@ -96,17 +96,17 @@ const fl_seq *fl_spill_unwritten(const fl_spill *s, const fl_prefix *prefix, uin
                                  const int32_t *ids, size_t n, size_t *common);
 
 /* Rows on their way from a file. */
-typedef struct fl_spill_reading fl_spill_reading;
+typedef struct fl_spill_job fl_spill_job;
 /* Has the first n rows (<= file's) written behind the prefix's of seq, which has room for them
  * reserved. Until it ends or is dropped nobody touches seq. FL_ENOMEM. */
-int fl_spill_read(fl_spill_reading **out, fl_spill *s, const fl_spill_file *file, fl_seq *seq,
+int fl_spill_read(fl_spill_job **out, fl_spill *s, const fl_spill_file *file, fl_seq *seq,
                   size_t n);
-bool fl_spill_read_done(fl_spill *s, const fl_spill_reading *r);
+bool fl_spill_read_done(fl_spill *s, const fl_spill_job *r);
 /* Frees r; waits for it when it is not done. FL_OK: seq is n rows longer. Otherwise it is as
  * before, and a bad file is removed. */
-int fl_spill_read_end(fl_spill *s, fl_spill_reading *r);
+int fl_spill_read_end(fl_spill *s, fl_spill_job *r);
 /* Nobody waits for r any more: seq is as before at once, r is freed some time. */
-void fl_spill_read_drop(fl_spill *s, fl_spill_reading *r);
+void fl_spill_read_drop(fl_spill *s, fl_spill_job *r);
 
 size_t fl_spill_n(const fl_spill *s);
 const fl_spill_file *fl_spill_at(const fl_spill *s, size_t i);

@@ -9,7 +9,7 @@ static void recall_documents(fl_engine *e, const fl_spill_file *f) {
   fl_selection s = { .n = f->n_docs };
   if (f->n_docs == 0 || e->fleet == NULL) return;
   memcpy(s.doc, f->doc, f->n_docs * sizeof *s.doc);
-  (void)fl_affinities_put(&e->stickies, f->key, &s, f->print); /* the key is the owner's own */
+  fl_affinities_put(&e->affinities, f->key, &s, f->print); /* the key is the owner's own */
 }
 
 /* The text that the client saw of ids[0..n), as it was delivered. */
@@ -34,7 +34,7 @@ static void recall_answer(fl_engine *e, const fl_spill_file *f, size_t first, si
 /* An answer stands between an opener and the end of its turn; contents hold no control tokens, so
  * neither can be mistaken. */
 static void recall_answers(fl_engine *e, const fl_spill_file *f) {
-  const fl_ids *opener = &e->renderer.opener[0];
+  const fl_ids *opener = &e->prompter.opener[0];
   const int32_t close =
       fl_chat_end_of_turn(fl_model_template(e->model), fl_model_tokenizer(e->model));
   for (size_t at = 0; opener->len > 0 && at + opener->len <= f->n; at++) {

@@ -59,6 +59,13 @@ done:
   return rc;
 }
 
+const char *fl_doc_text_span(const fl_doc_text *d, size_t first, size_t end, size_t *len) {
+  const size_t from = first > 0 ? d->token_end[first - 1] : 0;
+  const size_t to = end > 0 ? d->token_end[end - 1] : 0;
+  *len = to - from;
+  return d->text + from;
+}
+
 void fl_doc_text_release(fl_doc_text *d) {
   fl_free((char *)(uintptr_t)d->text); /* made by fl_doc_text_init, const for its users */
   fl_free((uint32_t *)(uintptr_t)d->token_end);

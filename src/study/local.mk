@@ -11,5 +11,7 @@ src_libflstudy_a_SOURCES = \
 	src/study/remote_reply.c src/study/remote_reply.h \
 	src/study/remote_teacher.c \
 	src/study/retell.c src/study/retell.h \
-	src/study/study.c src/study/study.h
+	src/study/seeds_file.c \
+	src/study/study.c src/study/study.h \
+	src/study/study_file.c src/study/study_file.h
 STUDY_LIBS = src/libflstudy.a $(CARTRIDGE_LIBS)

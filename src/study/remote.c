@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
@@ -133,10 +133,7 @@ static const fl_seed_kind *seed_of(const maker *mk, const item *it) {
 }
 
 static const char *chunk_of(const item *it, size_t *len) {
-  const size_t from = it->first > 0 ? it->doc->token_end[it->first - 1] : 0;
-  const size_t to = it->end > 0 ? it->doc->token_end[it->end - 1] : 0;
-  *len = to - from;
-  return it->doc->text + from;
+  return fl_doc_text_span(it->doc, it->first, it->end, len);
 }
 
 static void put_message(fl_buf *b, const char *role, const char *text, size_t len) {

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
 #include "study/conv.h"
@@ -132,10 +132,10 @@ static int prefill(maker *mk, fl_seq *seq, const fl_ids *ids) {
 }
 
 static int run_base(maker *mk, base *b) {
-  const size_t from = b->first > 0 ? b->doc->token_end[b->first - 1] : 0;
-  const size_t to = b->end > 0 ? b->doc->token_end[b->end - 1] : 0;
+  size_t len;
+  const char *chunk = fl_doc_text_span(b->doc, b->first, b->end, &len);
   fl_ids ids = { 0 };
-  int rc = fl_wrapped_system(&ids, mk->model, b->doc->text + from, to - from, 0, mk->err);
+  int rc = fl_wrapped_system(&ids, mk->model, chunk, len, 0, mk->err);
   if (rc == FL_OK) rc = fl_seq_new(&b->seq, mk->pool, mk->err);
   if (rc == FL_OK) rc = prefill(mk, b->seq, &ids);
   mk->stats.prefill_tokens += ids.len;

@@ -52,6 +52,8 @@ typedef struct fl_doc_text {
  * it (Unicode normalisation), the copy is what the tokens spell, so that offsets stay exact. */
 int fl_doc_text_init(fl_doc_text *out, const fl_tokenizer *t, const char *text, size_t len,
                      fl_err *err);
+/* The bytes of tokens [first, end). */
+const char *fl_doc_text_span(const fl_doc_text *d, size_t first, size_t end, size_t *len);
 void fl_doc_text_release(fl_doc_text *d); /* only what fl_doc_text_init made */
 
 /* Teacher targets of a conversation, ragged. */

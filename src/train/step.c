@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "base/fs.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "train/shard.h"
 

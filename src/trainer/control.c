@@ -132,7 +132,7 @@ static int do_set(void *ctx, const fl_json *o, fl_err *err) {
     t->last_round = (uint64_t)v;
     return FL_OK;
   }
-  if (strcmp(key, "lr") != 0 && strcmp(key, "budget") != 0)
+  if (!fl_train_options_is_live(key))
     return fl_fail(err, FL_EUSAGE,
                    "only lr, budget and rounds (of at least those done) can be set");
   const int rc = fl_train_options_set(&f->opts, key, v, err);

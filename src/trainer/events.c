@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "fleet/train_options.h"
 #include "trainer/state.h"
@@ -85,7 +86,6 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   put_visibility(&e, t, r);
   fl_event_num(&e, "seconds", r->seconds);
   fl_event_num(&e, "gen_s", r->study.gen_s);
-  fl_event_num(&e, "teacher_s", 0); /* a by-product of the generating pass */
   fl_event_num(&e, "student_s", r->step.student_s);
   fl_event_num(&e, "opt_s", r->step.opt_s);
   fl_event_num(&e, "io_s", t->io_s);

@@ -2,6 +2,7 @@
  * The fleet's counters change only after the step went through. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "trainer/dataset.h"

@@ -13,7 +13,7 @@ check() {
   (cd "$1" && find src tui -name '*.[ch]' -print | sort | xargs awk '
     BEGIN {
       n = split("base formats text sources kernels model cartridge study train fleet retrieval " \
-                "answer trainer serve net http eval gate convert bench commands", order, " ")
+                "answer trainer serve net http eval gate convert bench info cli commands", order, " ")
       for (i = 1; i <= n; i++) rank[order[i]] = i
       # external header -> how many files may include it
       limit["blis"] = 1; limit["cJSON"] = 1; limit["curses"] = 2; limit["microhttpd"] = 1

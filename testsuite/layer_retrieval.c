@@ -1,0 +1,10 @@
+/* layer_retrieval.c - the tests of src/retrieval that need no trainer; check_retrieval.c has the
+ * others, in the trainer's program. */
+#include "suite.h"
+
+Suite *suite_index(void);
+
+int main(void) {
+  static suite_fn *const fns[] = { suite_index };
+  return suite_main(fns, sizeof fns / sizeof fns[0]);
+}

@@ -1,0 +1,7 @@
+check_PROGRAMS += testsuite/check_retrieval
+retrieval_tests = testsuite/check_retrieval
+testsuite_check_retrieval_SOURCES = testsuite/layer_retrieval.c testsuite/suite.h \
+	testsuite/scratch.h testsuite/check_index.c
+testsuite_check_retrieval_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+testsuite_check_retrieval_LDADD = $(WHOLE) src/libflretrieval.a $(NO_WHOLE) $(RETRIEVAL_LIBS) \
+	$(CHECK_LIBS)
