@@ -49,7 +49,7 @@ static const opt_spec input_specs[] = {
     .type = OPT_TEXT,
     .meta = "HOW",
     .offset = offsetof(train_args, init),
-    .help = "how cartridges begin: first, random, summary, or a cartridge file" },
+    .help = "how cartridges begin: first, match, random, summary, or a cartridge file" },
   { .name = "eval",
     .type = OPT_TEXT,
     .meta = "FILE",
@@ -172,14 +172,17 @@ static int docs_from_manifest(train_args *a, const fl_manifest *m, fl_err *err) 
   return rc;
 }
 
-/* first, random and summary are words; anything else is a file. */
+/* first, random, summary and match are words; anything else is a file. */
 static void take_init(train_args *a) {
-  static const char *const words[] = { "first", "random", "summary" };
+  static const char *const words[] = { [FL_INIT_FIRST] = "first",
+                                       [FL_INIT_RANDOM] = "random",
+                                       [FL_INIT_SUMMARY] = "summary",
+                                       [FL_INIT_MATCH] = "match" };
   if (!a->init) return;
   a->train.init = FL_INIT_FILE;
   a->train.init_file = a->init;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(a->init, words[i]) == 0) a->train.init = i;
+    if (words[i] != NULL && strcmp(a->init, words[i]) == 0) a->train.init = i;
 }
 
 static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, fl_err *err) {
@@ -199,7 +202,7 @@ static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, 
   take_init(a);
   if (rc == FL_OK && a->init && a->train.init == FL_INIT_FILE && !fl_fs_exists(a->init))
     rc = fl_fail(err, FL_EUSAGE,
-                 "--init %s: no such file; give first, random, summary or a "
+                 "--init %s: no such file; give first, match, random, summary or a "
                  "cartridge",
                  a->init);
   if (rc == FL_OK) rc = fl_train_options_check(&a->train, err);

@@ -16,6 +16,7 @@ src_libflstudy_a_SOURCES = \
 	src/study/remote.c src/study/remote.h \
 	src/study/remote_reply.c src/study/remote_reply.h \
 	src/study/remote_teacher.c \
+	src/study/retell.c src/study/retell.h \
 	src/study/seeds_file.c \
 	src/study/sentence.c src/study/sentence.h \
 	src/study/spans.c src/study/spans.h \
