@@ -74,10 +74,11 @@ START_TEST(each_arm_holds_its_rows) {
 END_TEST
 
 START_TEST(the_text_arm_reads_the_best_pieces) {
-  fl_rag_options rag = { .docs = 1, .chunks = 2, .floor = -1 };
+  fl_rag_options rag = { .docs = 1, .chunks = 2, .floor = -1, .by = FL_RAG_EMBEDDING };
   fl_hits h = { 0 };
   ck_assert_int_eq(fl_fleet_retrieve(fleet, question, strlen(question), &rag, &h, NULL), FL_OK);
   ck_assert_uint_eq(h.doc[0].doc, 0);
+  ck_assert_uint_eq(h.n_passages, 0);
   fl_ask_options o = options(FL_ARM_TEXT, NULL, 0);
   o.hits = &h;
   fl_reply r = ask(question, &o);
@@ -88,6 +89,27 @@ START_TEST(the_text_arm_reads_the_best_pieces) {
   o.hits = NULL;
   fl_err err = { 0 };
   ck_assert_int_eq(fl_fleet_ask(fleet, question, strlen(question), &o, &r, &err), FL_EUSAGE);
+}
+END_TEST
+
+START_TEST(the_text_arm_reads_the_best_passages) {
+  fl_rag_options rag = { .docs = 1, .chunks = 1, .floor = -1 };
+  fl_hits h = { 0 };
+  fl_buf text = { 0 };
+  fl_ids ids = { 0 };
+  ck_assert_int_eq(fl_fleet_retrieve(fleet, question, strlen(question), &rag, &h, NULL), FL_OK);
+  ck_assert_uint_eq(h.n_passages, 1);
+  ck_assert_uint_eq(h.passage[0].doc, 0);
+  ck_assert_int_eq(fl_fleet_passage(fleet, &h.passage[0], &text, NULL), FL_OK);
+  ck_assert_int_eq(fl_wrapped_system(&ids, fleet_model, text.data, text.len, 0, NULL), FL_OK);
+  fl_ask_options o = options(FL_ARM_TEXT, NULL, 0);
+  o.hits = &h;
+  fl_reply r = ask(question, &o);
+  ck_assert_uint_eq(r.rows, ids.len);
+  fl_reply_release(&r);
+  fl_hits_release(&h);
+  fl_ids_release(&ids);
+  fl_buf_release(&text);
 }
 END_TEST
 
@@ -242,6 +264,7 @@ Suite *suite_ask(void) {
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, each_arm_holds_its_rows);
   tcase_add_test(t, the_text_arm_reads_the_best_pieces);
+  tcase_add_test(t, the_text_arm_reads_the_best_passages);
   tcase_add_test(t, streaming_gives_the_same_text);
   tcase_add_test(t, a_document_that_changed_is_not_read);
   tcase_add_test(t, a_conversation_continues_exactly);

@@ -98,6 +98,33 @@ static void carve(fl_arena *a, void *out[3]) {
   out[2] = fl_arena_take(a, 10, 8);
 }
 
+typedef struct laid {
+  void *out[3];
+} laid;
+
+static void carve_laid(fl_arena *a, void *ctx) { carve(a, ((laid *)ctx)->out); }
+
+/* Arrays that do not overlap, aligned and zeroed; nothing where there is no memory. */
+START_TEST(arena_lays_out) {
+  static const size_t bytes[3] = { 12, 65, 80 };
+  fl_arena a = { 0 };
+  laid l = { { 0 } };
+  ck_assert_int_eq(fl_arena_lay_out(&a, carve_laid, &l), FL_OK);
+  for (size_t i = 0; i < 3; i++) {
+    const uint8_t *p = l.out[i];
+    ck_assert_uint_eq((uintptr_t)p % FL_ALIGN, 0);
+    for (size_t b = 0; b < bytes[i]; b++) ck_assert_uint_eq(p[b], 0);
+    memset(l.out[i], 1, bytes[i]);
+  }
+  fl_arena_release(&a);
+  fl_mem_fault_after(1);
+  ck_assert_int_eq(fl_arena_lay_out(&a, carve_laid, &l), FL_ENOMEM);
+  fl_mem_fault_after(0);
+  ck_assert_ptr_null(l.out[1]);
+  fl_arena_release(&a);
+}
+END_TEST
+
 START_TEST(arena_measures_what_it_then_hands_out) {
   fl_arena m, a;
   void *part[3];
@@ -136,6 +163,7 @@ Suite *suite_mem(void) {
   tcase_add_test(core, aligned_blocks_are_aligned_and_zero);
   tcase_add_test(core, text_copies);
   tcase_add_test(core, guard_counts_only_inside);
+  tcase_add_test(core, arena_lays_out);
   tcase_add_test(core, arena_measures_what_it_then_hands_out);
   tcase_add_test(limits, products_that_overflow_give_nothing);
   tcase_add_test(limits, empty_requests_give_a_block);

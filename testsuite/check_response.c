@@ -47,8 +47,15 @@ static void start(stage *s) {
                                 .prompt_tokens = 21,
                                 .cached_tokens = 20,
                                 .queue_s = 0.5 } };
-  e.start.docs[0] = (fl_job_doc){ 1, fl_strdup("a.md"), 0.5, 48 };
-  e.start.docs[1] = (fl_job_doc){ 7, fl_strdup("b \"c\".md"), -0.25, 32 };
+  e.start.docs[0] =
+      (fl_job_doc){ .id = 1,
+                    .name = fl_strdup("a.md"),
+                    .why = { .score = 0.5, .words = 0.4, .words_rank = 2, .matched = "lamp oil" },
+                    .rows = 48 };
+  e.start.docs[1] = (fl_job_doc){ .id = 7,
+                                  .name = fl_strdup("b \"c\".md"),
+                                  .why = { .score = -0.25, .cosine = -0.25, .cosine_rank = 3 },
+                                  .rows = 32 };
   ck_assert(tell(s, &e));
 }
 
@@ -174,6 +181,8 @@ START_TEST(chat_whole) {
   ck_assert_double_eq(num(v, "usage.prompt_tokens_details.cached_tokens"), 20);
   ck_assert_str_eq(str(v, "flotilla.documents.1.name"), "b \"c\".md");
   ck_assert_double_eq(num(v, "flotilla.documents.1.score"), -0.25);
+  ck_assert_double_eq(num(v, "flotilla.documents.1.cosine_rank"), 3);
+  ck_assert_double_eq(num(v, "flotilla.documents.0.words"), 0.4);
   ck_assert_double_eq(num(v, "flotilla.rows"), 80);
   ck_assert_double_eq(num(v, "flotilla.accepted"), 2);
   fl_json_free(v);

@@ -235,7 +235,7 @@ START_TEST(test_random_course) {
 END_TEST
 
 /* What is being loaded counts: a slot that just fits does not beside it. */
-START_TEST(test_memory_elsewhere) {
+START_TEST(test_loading_bytes) {
   int32_t a[100];
   fl_slot *s = NULL;
   setup_with(2, 5);
@@ -254,7 +254,7 @@ Suite *suite_slots(void) {
   Suite *s = suite_create("slots");
   TCase *t = tcase_create("core");
   tcase_set_timeout(t, 60);
-  tcase_add_test(t, test_memory_elsewhere);
+  tcase_add_test(t, test_loading_bytes);
   tcase_add_test(t, test_goes_on);
   tcase_add_test(t, test_forks);
   tcase_add_test(t, test_owners);

@@ -8,8 +8,9 @@ cli_scripts = \
 	testsuite/cli/models.sh \
 	testsuite/cli/mpi.sh \
 	testsuite/cli/train.sh \
+	testsuite/cli/match.sh \
 	testsuite/cli/eval.sh \
-	testsuite/cli/refuse.sh \
+	testsuite/cli/refuse.sh testsuite/cli/retrieval.sh \
 	testsuite/cli/remote.sh \
 	testsuite/cli/study.sh \
 	testsuite/cli/detached.sh

@@ -4,7 +4,7 @@
 #include "suite.h"
 
 suite_fn suite_mapped, suite_team, suite_matmul, suite_matmul_routes, suite_pointwise,
-    suite_attention, suite_attention_bwd, suite_loss;
+    suite_attention, suite_attention_bwd, suite_loss, suite_cholesky;
 
 int main(void) {
 #ifdef __SANITIZE_ADDRESS__
@@ -13,6 +13,6 @@ int main(void) {
 #endif
   suite_fn *const suites[] = { suite_mapped,        suite_team,      suite_matmul,
                                suite_matmul_routes, suite_pointwise, suite_attention,
-                               suite_attention_bwd, suite_loss };
+                               suite_attention_bwd, suite_loss,      suite_cholesky };
   return suite_main(suites, sizeof suites / sizeof *suites);
 }

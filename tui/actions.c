@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "base/mem.h"
 #include "base/units.h"
 #include "tui/app.h"
 #include "tui/export.h"

@@ -41,7 +41,8 @@ static int conversations(tui_app *a, tui_canvas *c, tui_rect r, int y, const tui
     const fl_json *j = tui_feed_detail(f, st->rec.event);
     const char *request = NULL;
     if (j) fl_json_get_str(j, "request", &request);
-    const char *kind = st->rejected ? "rejected" : tui_study_kinds[st->kind < 8 ? st->kind : 0];
+    const char *kind =
+        st->rejected ? "rejected" : tui_study_kinds[st->kind < TUI_KINDS_OF_STUDY ? st->kind : 0];
     tui_put_fit(c, r.x + 1, y, 13, st->rejected ? ST_WARN : ST_DIM, kind, strlen(kind));
     if (!request) request = "(its line cannot be read any more)";
     tui_put_fit(c, r.x + 15, y, r.w - 16, ST_TEXT, request, strlen(request));

@@ -89,8 +89,8 @@ static void study_line(fl_buf *out, tui_feed *f, const tui_rec_study *r) {
   fl_buf_puts(out, r->rejected ? "rejected " : "study ");
   put_doc(out, f, r->doc);
   fl_buf_printf(out, " %s: ",
-                r->rejected ? tui_rejections[r->rejected < 6 ? r->rejected : 5]
-                            : tui_study_kinds[r->kind < 8 ? r->kind : 0]);
+                r->rejected ? tui_rejections[r->rejected < TUI_REJECTIONS ? r->rejected : 5]
+                            : tui_study_kinds[r->kind < TUI_KINDS_OF_STUDY ? r->kind : 0]);
   put_member(out, f, r->rec.event, "request", 100);
 }
 

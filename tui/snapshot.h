@@ -14,7 +14,12 @@
 #include "tui/doc.h"
 #include "tui/store.h"
 
-enum { TUI_DOCS_MAX = 1 << 16, TUI_KINDS_OF_STUDY = 8, TUI_REJECTIONS = 6 };
+enum {
+  TUI_DOCS_MAX = 1 << 16,
+  TUI_SEED_KINDS = 7, /* of conversations, from 1 on; the others follow them */
+  TUI_KINDS_OF_STUDY = 11,
+  TUI_REJECTIONS = 10
+};
 
 typedef enum tui_run_state {
   TUI_RUN_NONE,   /* no run event yet */

@@ -19,10 +19,11 @@ const char *const tui_event_names[] = { "run",     "doc",      "study",    "roun
                                         "rotate",  "heldout",  "coverage", "save",
                                         "index",   "retrieve", "answer",   "request",
                                         "control", "error",    "end",      NULL };
-const char *const tui_study_kinds[] = { "",          "structuring", "summarisation",
-                                        "question",  "use-case",    "creative",
-                                        "mechanism", "verbatim",    NULL };
-const char *const tui_rejections[] = { "", "empty", "long", "repetitive", "cut", "other", NULL };
+const char *const tui_study_kinds[] = { "",         "structuring", "summarisation", "question",
+                                        "use-case", "creative",    "mechanism",     "verbatim",
+                                        "quote",    "cloze",       "sentence",      NULL };
+const char *const tui_rejections[] = { "",        "empty", "long",   "repetitive", "cut", "other",
+                                       "foreign", "echo",  "unsure", "same",       NULL };
 const char *const tui_save_reasons[] = { "",        "every", "rotate", "end", "signal",
                                          "request", "birth", "index",  NULL };
 const char *const tui_answer_arms[] = { "", "cartridge", "bare", "context", "text", NULL };

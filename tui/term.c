@@ -14,8 +14,6 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "base/mem.h"
-
 /* A signal handler has no argument to carry this, hence the one file-scope variable. */
 static struct {
   volatile sig_atomic_t active, signal;

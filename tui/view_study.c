@@ -50,6 +50,7 @@ static void draw_counts(tui_app *a, tui_canvas *c, tui_rect r) {
   int y = r.y + 1;
   x = 1;
   for (size_t i = 1; i < TUI_KINDS_OF_STUDY; i++) {
+    if (i > TUI_SEED_KINDS && s->by_kind[i] == 0) continue; /* the seeds alone are the usual ones */
     snprintf(item, sizeof item, "%s %zu", tui_study_kinds[i], s->by_kind[i]);
     if (x + (int)strlen(item) >= r.w) x = 1, y++;
     x += 2 + tui_put(c, x, y, ST_TEXT, item);
@@ -77,8 +78,8 @@ static void draw_row(tui_app *a, tui_canvas *c, tui_rect r, int y, size_t i, boo
   tui_style style = st->rejected ? ST_WARN : ST_TEXT;
   tui_put_right(c, r.x + 6, y, ST_DIM, tui_fmt_u32(v, st->round));
   name_at(a, c, r.x + 8, y, 17, st->doc, style);
-  const char *what = st->rejected ? tui_rejections[st->rejected < 6 ? st->rejected : 5]
-                                  : tui_study_kinds[st->kind < 8 ? st->kind : 0];
+  const char *what = st->rejected ? tui_rejections[st->rejected < TUI_REJECTIONS ? st->rejected : 5]
+                                  : tui_study_kinds[st->kind < TUI_KINDS_OF_STUDY ? st->kind : 0];
   tui_put_fit(c, r.x + 26, y, 13, st->rejected ? ST_WARN : ST_DIM, what, strlen(what));
   tui_put_fit(c, r.x + 40, y, r.w - 40, style, request, strlen(request));
   if (sel) tui_tint(c, (tui_rect){ r.x, y, r.w, 1 }, ST_SELECT);
@@ -136,7 +137,7 @@ static void draw_opened(tui_app *a, tui_canvas *c, tui_rect frame) {
   if (st->rejected) {
     fl_json_get_str(j, "of", &of);
     tui_putf(c, x, y++, ST_WARN, "rejected: the %s was %s", of ? of : "text",
-             tui_rejections[st->rejected < 6 ? st->rejected : 5]);
+             tui_rejections[st->rejected < TUI_REJECTIONS ? st->rejected : 5]);
   }
   if (fl_json_get_str(j, "request", &request)) y = put_wrapped(c, r, y, ST_BOLD, request);
   if (fl_json_get_str(j, "answer", &answer)) put_wrapped(c, r, y, ST_TEXT, answer);

@@ -114,16 +114,23 @@ static int append_chunk(fl_buf *text, fl_doc_reader *r, const fl_hit *hit, fl_er
   return FL_OK;
 }
 
-/* With a budget chunks come in until it is full; the last is cut so that the message has exactly
- * its tokens. */
+static int append_passage(fl_buf *text, fl_doc_reader *r, const fl_hit *hit, fl_err *err) {
+  part_from_last(text);
+  return fl_fleet_passage(r->f, hit, text, err);
+}
+
+/* The best passages, or chunks where the search was by vectors alone. With a budget they come in
+ * until it is full; the last is cut so that the message has exactly its tokens. */
 static int read_chunks(fl_ids *ids, fl_doc_reader *r, const fl_prefix_spec *p, fl_err *err) {
   if (p->hits == NULL || fl_fleet_index_of(r->f) == NULL)
     return fl_fail(err, FL_EUSAGE, "the text arm needs a retrieval first");
-  const size_t n = p->hits->n_chunks;
+  const bool passages = p->hits->n_passages > 0;
+  const size_t n = passages ? p->hits->n_passages : p->hits->n_chunks;
   fl_buf text = { 0 };
   int rc = FL_OK;
   for (size_t i = 0; rc == FL_OK && i < n && (p->budget == 0 || ids->len < p->budget); i++) {
-    rc = append_chunk(&text, r, &p->hits->chunk[i], err);
+    rc = passages ? append_passage(&text, r, &p->hits->passage[i], err)
+                  : append_chunk(&text, r, &p->hits->chunk[i], err);
     if (rc == FL_OK && (p->budget > 0 || i + 1 == n)) rc = wrap(ids, r, &text, 0, err);
   }
   if (rc == FL_OK && p->budget > 0 && ids->len > p->budget)

@@ -7,6 +7,7 @@
 #include "answer/prefix.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 void fl_reply_release(fl_reply *r) {
   fl_free(r->text);

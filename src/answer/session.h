@@ -4,7 +4,6 @@
 #define FL_ANSWER_SESSION_H
 
 #include "answer/answer.h"
-#include "base/utf8.h"
 #include "fleet/state.h"
 
 typedef struct fl_session {

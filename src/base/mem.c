@@ -154,6 +154,17 @@ void *fl_arena_take(fl_arena *a, size_t n, size_t size) {
   return p;
 }
 
+int fl_arena_lay_out(fl_arena *a, void (*carve)(fl_arena *a, void *ctx), void *ctx) {
+  fl_arena_measure(a);
+  carve(a, ctx);
+  const size_t n_bytes = a->used;
+  *a = (fl_arena){ 0 };
+  if (fl_arena_init(a, n_bytes) < 0) return FL_ENOMEM;
+  memset(a->base, 0, a->cap);
+  carve(a, ctx);
+  return FL_OK;
+}
+
 void fl_arena_touch(fl_arena *a) { memset(a->base, 0, a->cap); }
 
 void fl_arena_forget(fl_arena *a, size_t from) {

@@ -57,6 +57,10 @@ typedef struct fl_arena {
 int fl_arena_init(fl_arena *a, size_t n_bytes); /* FL_OK or FL_ENOMEM */
 void fl_arena_measure(fl_arena *a);
 void *fl_arena_take(fl_arena *a, size_t n, size_t size);
+/* Arrays that live and die together: `carve` takes them from a, once to measure and once for good.
+ * They are zeroed. FL_OK or FL_ENOMEM, after which they are NULL and there is nothing to release.
+ */
+int fl_arena_lay_out(fl_arena *a, void (*carve)(fl_arena *a, void *ctx), void *ctx);
 /* Takes the memory from the system now, not when it is first written. The content is lost. */
 void fl_arena_touch(fl_arena *a);
 /* The content from byte `from` on is lost; its memory goes back to the system until it is written

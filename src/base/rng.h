@@ -19,8 +19,10 @@ enum fl_purpose {
   FL_RNG_REPLAY = 6,  /* fresh or kept conversation, and which */
   FL_RNG_INIT = 7,    /* random initialisation of rows */
   FL_RNG_TEST = 8,
-  FL_RNG_USER = 9,  /* sampling in ask, chat and serve */
-  FL_RNG_THINK = 10 /* whether bot A reasons first */
+  FL_RNG_USER = 9,   /* sampling in ask, chat and serve */
+  FL_RNG_THINK = 10, /* whether bot A reasons first */
+  FL_RNG_KIND = 11,  /* order of the kinds of conversations */
+  FL_RNG_ANCHOR = 12 /* which sentence, and what of it */
 };
 
 /* One independent stream: (seed, purpose, document, round, conversation). `index` counts the draws

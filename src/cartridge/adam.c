@@ -8,7 +8,6 @@
  */
 #include <math.h>
 
-#include "base/mem.h"
 #include "cartridge/adam.h"
 
 enum { LANES = 16 };

@@ -118,6 +118,7 @@ static int store(const opt_spec *s, void *at, const char *text, fl_err *err) {
   case OPT_TEXT: *(const char **)at = text; return FL_OK;
   case OPT_LIST: return opt_list_add(at, text, err);
   case OPT_CHOICE: return store_choice(s, at, text, err);
+  case OPT_FORM: return s->form->read(at, text, err);
   case OPT_COUNT:
   case OPT_U64:
   case OPT_REAL:
@@ -275,6 +276,13 @@ static bool default_text(char *buf, size_t size, const opt_spec *s, const void *
     if (i >= 0) snprintf(buf, size, "%s", s->choices[i]);
     return i >= 0;
   }
+  case OPT_FORM: {
+    fl_buf text = { 0 };
+    s->form->print(&text, at);
+    snprintf(buf, size, "%s", text.data ? text.data : "");
+    fl_buf_release(&text);
+    return true;
+  }
   case OPT_REAL:
   case OPT_SECONDS: format_value(buf, size, s, *(const double *)at); return true;
   case OPT_COUNT: format_value(buf, size, s, (double)*(const size_t *)at); return true;
@@ -317,8 +325,8 @@ void options_print(FILE *f, const opt_group *groups, const void *args) {
 }
 
 void options_list(FILE *f, const opt_group *groups, const void *args) {
-  static const char *const type_name[] = { "on",    "off",     "count", "u64",  "real",
-                                           "bytes", "seconds", "text",  "list", "choice" };
+  static const char *const type_name[] = { "on",      "off",  "count", "u64",    "real", "bytes",
+                                           "seconds", "text", "list",  "choice", "form" };
   for (const opt_group *g = groups; g->title; g++)
     for (const opt_spec *s = g->specs; s->name; s++) {
       char def[128] = "-";

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 typedef enum opt_type {
@@ -25,13 +26,21 @@ typedef enum opt_type {
   OPT_SECONDS, /* double, s/m/h */
   OPT_TEXT,    /* const char *, borrowed from argv */
   OPT_LIST,    /* opt_list, repeatable */
-  OPT_CHOICE   /* int, index in `choices` */
+  OPT_CHOICE,  /* int, index in `choices` */
+  OPT_FORM     /* what `form` reads */
 } opt_type;
 
 typedef struct opt_list {
   const char **v; /* borrowed strings; the array is released by options_release */
   size_t n;
 } opt_list;
+
+/* A value of a form of its own. */
+typedef struct opt_form {
+  size_t size;                                          /* bytes of it */
+  int (*read)(void *at, const char *text, fl_err *err); /* FL_EUSAGE names the option */
+  void (*print)(fl_buf *out, const void *at);
+} opt_form;
 
 typedef struct opt_spec {
   const char *name; /* without "--"; NULL ends a table */
@@ -42,6 +51,7 @@ typedef struct opt_spec {
   size_t offset;              /* in the group's struct */
   const char *help;           /* one line, lower case, no full stop */
   const char *const *choices; /* OPT_CHOICE, NULL-terminated */
+  const opt_form *form;       /* OPT_FORM */
 } opt_spec;
 
 typedef struct opt_group {

@@ -9,11 +9,15 @@
 void progress_line(void *ctx, const fl_progress *p) {
   (void)ctx;
   if (fl_log_level() < 0) return;
+  char left[32];
   if (p->note) {
-    fprintf(stderr, "%s%s%s\n", p->note, p->doc ? ": " : "", p->doc ? p->doc : "");
+    fprintf(stderr, "%s", p->note);
+    if (p->of > 0) fprintf(stderr, " %zu/%zu", p->at, p->of);
+    if (p->of > 0 && p->left_s > 0)
+      fprintf(stderr, "  %s left", fl_format_seconds(left, p->left_s));
+    fprintf(stderr, "%s%s\n", p->doc ? ": " : "", p->doc ? p->doc : "");
     return;
   }
-  char left[32];
   if (p->tokens == 0) {
     fprintf(stderr, "round %llu/%llu  no conversation came out  %s left  %s\n",
             (unsigned long long)p->round, (unsigned long long)p->rounds_total,

@@ -4,7 +4,6 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/units.h"
 #include "commands/command.h"
 #include "commands/runtime.h"

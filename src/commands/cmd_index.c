@@ -6,10 +6,12 @@
 #include "commands/command.h"
 #include "commands/docs.h"
 #include "commands/runtime.h"
-#include "fleet/fleet_dir.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "commands/sampling.h"
+#include "fleet/fleet_dir.h"
+#include "retrieval/retrieval.h"
 
 typedef struct index_args {
   common_args common;
@@ -36,14 +38,19 @@ static const opt_group groups[] = { { "Options", specs, 0 },
 
 static void init(void *args) { retrieval_default(&((index_args *)args)->retrieval); }
 
-static fl_json *hits_json(const fl_hit *hits, size_t n, const fl_fleet *f, bool chunk) {
+typedef enum unit { DOCUMENT, PASSAGE, CHUNK } unit;
+
+static fl_json *hits_json(const fl_hits *h, const fl_hit *hits, size_t n, const fl_fleet *f,
+                          unit what) {
   fl_json *rows = fl_json_array();
   for (size_t i = 0; rows && i < n; i++) {
     fl_doc_info d;
     fl_json *row = fl_json_object();
     fl_fleet_doc(f, hits[i].doc, &d);
-    fl_json_set_num(row, "score", hits[i].score);
-    if (chunk) fl_json_set_u64(row, "piece", hits[i].chunk);
+    if (what == DOCUMENT) hit_json(row, h, &hits[i]);
+    else fl_json_set_num(row, "score", hits[i].score);
+    if (what == PASSAGE) fl_json_set_u64(row, "passage", hits[i].passage);
+    if (what == CHUNK) fl_json_set_u64(row, "piece", hits[i].chunk);
     fl_json_set_str(row, "name", d.name);
     fl_json_push(rows, row);
   }
@@ -57,8 +64,11 @@ static int query(fl_fleet *f, const index_args *a, fl_err *err) {
   fl_json *out = fl_json_object();
   fl_json_set_str(out, "query", a->query);
   fl_json_set_num(out, "margin", h.margin);
-  fl_json_set(out, "chosen", hits_json(h.doc, h.n_docs, f, false));
-  fl_json_set(out, "pieces", hits_json(h.chunk, h.n_chunks, f, true));
+  fl_json_set_str(out, "rag", fl_rag_by_words[a->retrieval.rag.by]);
+  fl_json_set(out, "chosen", hits_json(&h, h.doc, h.n_docs, f, DOCUMENT));
+  fl_json_set(out, "ranked", hits_json(&h, h.ranked, h.n_ranked, f, DOCUMENT));
+  fl_json_set(out, "passages", hits_json(&h, h.passage, h.n_passages, f, PASSAGE));
+  fl_json_set(out, "pieces", hits_json(&h, h.chunk, h.n_chunks, f, CHUNK));
   rc = report_print(out, a->common.json, err);
   fl_json_free(out);
   fl_hits_release(&h);

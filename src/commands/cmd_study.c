@@ -140,6 +140,11 @@ static int identity(char out[FL_HASH_TEXT], const maker *m, fl_err *err) {
   fl_buf_printf(&b, "%zu %zu %zu %.17g %zu %zu %.17g %zu %.17g %llu %d\n", o.chunk_min, o.chunk_max,
                 o.top_k, o.top_mass, o.max_q, o.max_a, o.temperature, o.turns, o.think,
                 (unsigned long long)o.seed, (int)a->train.gen_kv);
+  if (fl_mix_is_anchored(&o.mix)) {
+    fl_buf_puts(&b, "kinds ");
+    fl_mix_print(&b, &o.mix);
+    fl_buf_putc(&b, '\n');
+  }
   if (a->remote.url) {
     fl_buf_printf(&b, "remote %d\n", a->remote.teacher);
     put_text(&b, a->remote.model);
@@ -193,6 +198,7 @@ static int prepare(maker *m, fl_err *err) {
   for (size_t i = 0; i < m->docs.n && rc == FL_OK; i++)
     rc = fl_doc_text_init(&m->texts[i], fl_model_tokenizer(model), m->docs.doc[i].text,
                           m->docs.doc[i].len, err);
+  for (size_t i = 0; i < m->docs.n && rc == FL_OK; i++) m->texts[i].name = m->docs.doc[i].name;
   if (rc == FL_OK && a->remote.url) rc = study_wire_open(&m->wire, &a->remote, model, err);
   if (rc == FL_OK && a->out) rc = open_part(m, err);
   return rc;

@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/mem.h"
-#include "base/units.h"
 #include "commands/command.h"
 #include "fleet/fleet_dir.h"
 #include "cli/output_guard.h"
@@ -51,7 +49,7 @@ static const opt_spec input_specs[] = {
     .type = OPT_TEXT,
     .meta = "HOW",
     .offset = offsetof(train_args, init),
-    .help = "how cartridges begin: first, random, summary, or a cartridge file" },
+    .help = "how cartridges begin: first, match, random, summary, or a cartridge file" },
   { .name = "eval",
     .type = OPT_TEXT,
     .meta = "FILE",
@@ -94,8 +92,8 @@ static void init(void *args) {
   a->log_bytes = FL_EVENTS_PART_BYTES;
 }
 
-static size_t value_size(opt_type type) {
-  switch (type) {
+static size_t value_size(const opt_spec *s) {
+  switch (s->type) {
   case OPT_ON:
   case OPT_OFF: return sizeof(bool);
   case OPT_COUNT: return sizeof(size_t);
@@ -105,6 +103,7 @@ static size_t value_size(opt_type type) {
   case OPT_SECONDS: return sizeof(double);
   case OPT_TEXT: return sizeof(const char *);
   case OPT_CHOICE: return sizeof(int);
+  case OPT_FORM: return s->form->size;
   case OPT_LIST: break;
   }
   return sizeof(opt_list);
@@ -141,7 +140,7 @@ static void take_given(const opt_parsed *p, fl_train_options *to, const fl_train
                        const opt_spec *specs) {
   for (const opt_spec *s = specs; s->name; s++)
     if (options_given(p, s->name))
-      memcpy((char *)to + s->offset, (const char *)from + s->offset, value_size(s->type));
+      memcpy((char *)to + s->offset, (const char *)from + s->offset, value_size(s));
 }
 
 /* On resume the manifest's flags hold wherever none was given. */
@@ -173,14 +172,17 @@ static int docs_from_manifest(train_args *a, const fl_manifest *m, fl_err *err) 
   return rc;
 }
 
-/* first, random and summary are words; anything else is a file. */
+/* first, random, summary and match are words; anything else is a file. */
 static void take_init(train_args *a) {
-  static const char *const words[] = { "first", "random", "summary" };
+  static const char *const words[] = { [FL_INIT_FIRST] = "first",
+                                       [FL_INIT_RANDOM] = "random",
+                                       [FL_INIT_SUMMARY] = "summary",
+                                       [FL_INIT_MATCH] = "match" };
   if (!a->init) return;
   a->train.init = FL_INIT_FILE;
   a->train.init_file = a->init;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(a->init, words[i]) == 0) a->train.init = i;
+    if (words[i] != NULL && strcmp(a->init, words[i]) == 0) a->train.init = i;
 }
 
 static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, fl_err *err) {
@@ -200,7 +202,7 @@ static int prepare(const opt_parsed *p, const char *dir, fl_manifest *manifest, 
   take_init(a);
   if (rc == FL_OK && a->init && a->train.init == FL_INIT_FILE && !fl_fs_exists(a->init))
     rc = fl_fail(err, FL_EUSAGE,
-                 "--init %s: no such file; give first, random, summary or a "
+                 "--init %s: no such file; give first, match, random, summary or a "
                  "cartridge",
                  a->init);
   if (rc == FL_OK) rc = fl_train_options_check(&a->train, err);

@@ -73,6 +73,22 @@ void selection_release(selection *s) {
   *s = (selection){ 0 };
 }
 
+void hit_json(fl_json *row, const fl_hits *h, const fl_hit *hit) {
+  fl_evidence why;
+  fl_hits_evidence(h, hit, &why);
+  fl_json_set_num(row, "score", why.score);
+  if (why.cosine_rank > 0) {
+    fl_json_set_num(row, "cosine", why.cosine);
+    fl_json_set_u64(row, "cosine_rank", why.cosine_rank);
+  }
+  if (hit->gain < 0 || hit->gain > 0) fl_json_set_num(row, "gain", why.gain);
+  if (why.words_rank > 0) {
+    fl_json_set_num(row, "words", why.words);
+    fl_json_set_u64(row, "words_rank", why.words_rank);
+    fl_json_set_str(row, "matched", why.matched);
+  }
+}
+
 fl_json *selection_json(const selection *s, const fl_fleet *f) {
   fl_json *rows = fl_json_array();
   for (size_t i = 0; rows && i < s->n_docs; i++) {
@@ -80,7 +96,7 @@ fl_json *selection_json(const selection *s, const fl_fleet *f) {
     fl_json *row = fl_json_object();
     fl_fleet_doc(f, s->docs[i], &d);
     fl_json_set_str(row, "name", d.name);
-    if (!s->named && i < s->hits.n_docs) fl_json_set_num(row, "score", s->hits.doc[i].score);
+    if (!s->named && i < s->hits.n_docs) hit_json(row, &s->hits, &s->hits.doc[i]);
     fl_json_set_u64(row, "rows", d.rows);
     fl_json_set_u64(row, "tokens", d.tokens);
     fl_json_push(rows, row);

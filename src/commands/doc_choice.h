@@ -21,6 +21,8 @@ int selection_retrieve(selection *out, fl_fleet *f, const char *query, const fl_
 /* By names (exact, base name or stem). FL_EUSAGE for an unknown one. */
 int selection_named(selection *out, fl_fleet *f, const opt_list *names, fl_err *err);
 void selection_release(selection *s);
+/* Members of a row that say why a document was found: score, and what each ranking says. */
+void hit_json(fl_json *row, const fl_hits *h, const fl_hit *hit);
 /* [{name, score, rows, tokens}]; no score for named documents. */
 fl_json *selection_json(const selection *s, const fl_fleet *f);
 /* Lines on stdout: name, score, rows. */

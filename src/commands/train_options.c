@@ -32,7 +32,19 @@
     .help = help_ },
 #define NOTHING(...)
 
-const opt_spec study_specs[] = {
+static int read_kinds(void *at, const char *text, fl_err *err) {
+  return fl_mix_parse(at, text, err);
+}
+static void print_kinds(fl_buf *out, const void *at) { fl_mix_print(out, at); }
+static const opt_form kinds_form = { sizeof(fl_mix), read_kinds, print_kinds };
+
+const opt_spec study_specs[] = { { .name = "kinds",
+                                   .letter = 'k',
+                                   .type = OPT_FORM,
+                                   .meta = "LIST",
+                                   .form = &kinds_form,
+                                   .offset = offsetof(fl_train_options, kinds),
+                                   .help = "kinds of conversations with their weights" },
 #define ROW_STUDY ROW
 #define ROW_TRAIN NOTHING
 #define ROW_NONE NOTHING
@@ -41,8 +53,7 @@ const opt_spec study_specs[] = {
 #include "fleet/train_flags.def"
 #undef ROW_STUDY
 #undef ROW_TRAIN
-  { 0 }
-};
+                                 { 0 } };
 
 const opt_spec train_specs[] = {
 #define ROW_STUDY NOTHING

@@ -72,10 +72,22 @@ static int put_readme(struct archive *a, const fl_manifest *m, const char *out, 
   return rc;
 }
 
-static int put_fleet(struct archive *a, const fl_manifest *m, const convert_job *x, const char *out,
+/* The manifest without the index of words, which stays: it holds the documents' texts. */
+static int put_manifest(struct archive *a, fl_manifest *m, const char *out, fl_err *err) {
+  fl_buf text = { 0 };
+  (void)fl_set_string(&m->lexical_file, NULL);
+  int rc = fl_manifest_print(m, &text);
+  if (rc == FL_OK) rc = put_entry(a, "fleet/" FL_MANIFEST_FILE, text.data, text.len, out, err);
+  else rc = fl_fail(err, FL_ENOMEM, "not enough memory");
+  fl_buf_release(&text);
+  return rc;
+}
+
+static int put_fleet(struct archive *a, fl_manifest *m, const convert_job *x, const char *out,
                      fl_err *err) {
   int rc = put_readme(a, m, out, err);
-  if (rc == FL_OK) rc = put_file(a, x->source, FL_MANIFEST_FILE, out, err);
+  if (rc == FL_OK && m->lexical_file != NULL) rc = put_manifest(a, m, out, err);
+  else if (rc == FL_OK) rc = put_file(a, x->source, FL_MANIFEST_FILE, out, err);
   for (size_t i = 0; i < m->n && rc == FL_OK; i++)
     rc = put_file(a, x->source, m->doc[i].cart_file, out, err);
   if (rc == FL_OK && m->index_file) rc = put_file(a, x->source, m->index_file, out, err);
@@ -111,7 +123,7 @@ static int set_filter(struct archive *w, const char *out) {
   return ARCHIVE_OK;
 }
 
-static int write_archive(const fl_manifest *m, const convert_job *a, fl_err *err) {
+static int write_archive(fl_manifest *m, const convert_job *a, fl_err *err) {
   fl_sink *s = NULL;
   struct archive *w = archive_write_new();
   int rc = w ? FL_OK : fl_fail(err, FL_ENOMEM, "not enough memory");

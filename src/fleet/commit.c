@@ -75,7 +75,7 @@ static bool named(const names *l, const char *name) { return fl_sorted_has(l->v,
 
 /* Sorted; the texts belong to m. False on lack of memory. */
 static bool names_of(names *out, const fl_manifest *m) {
-  const char **v = fl_calloc(m->n * 3 + 1, sizeof *v);
+  const char **v = fl_calloc(m->n * 3 + 2, sizeof *v);
   size_t n = 0;
   if (v == NULL) return false;
   for (size_t i = 0; i < m->n; i++) {
@@ -84,6 +84,7 @@ static bool names_of(names *out, const fl_manifest *m) {
     if (m->doc[i].study_file != NULL) v[n++] = m->doc[i].study_file;
   }
   if (m->index_file != NULL) v[n++] = m->index_file;
+  if (m->lexical_file != NULL) v[n++] = m->lexical_file;
   (void)fl_sort_names(v, n);
   *out = (names){ v, n };
   return true;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "fleet/hooks.h"
 #include "fleet/state.h"
@@ -293,7 +292,8 @@ bool fl_fleet_moved_on(fl_fleet *f) {
 
 int fl_fleet_take(fl_fleet *f, fl_manifest *now, bool *changed, fl_err *err) {
   bool differs = now->rounds != f->m.rounds || now->edits != f->m.edits || now->n != f->m.n;
-  bool index = !same_text(now->index_file, f->m.index_file);
+  bool index = !same_text(now->index_file, f->m.index_file) ||
+               !same_text(now->lexical_file, f->m.lexical_file);
   int rc = FL_OK;
   if (f->model != NULL && !now->foreign && strcmp(now->model_hash, fl_model_hash(f->model)) != 0)
     rc = fl_fail(err, FL_EINPUT, "%s: was made anew for another model; open it again", f->dir);

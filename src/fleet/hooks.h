@@ -24,6 +24,7 @@ typedef struct fl_progress {
   size_t tokens;
   double round_s, elapsed_s, left_s;
   const char *note; /* birth, index, rotation, saving: what is going on; or NULL */
+  size_t at, of;    /* with a note: which of how many; of 0: not said. left_s 0: not known yet */
 } fl_progress;
 
 /* Calls the hook; FL_OK or FL_EINTR. */

@@ -32,6 +32,7 @@ void fl_manifest_release(fl_manifest *m) {
   fl_free(m->template_name);
   fl_free(m->model_path);
   fl_free(m->index_file);
+  fl_free(m->lexical_file);
   fl_json_free(m->root);
   fl_buf_release(&m->saved);
   *m = (fl_manifest){ 0 };
@@ -51,6 +52,10 @@ char *fl_study_file_name(uint32_t id, uint64_t gen) {
 
 char *fl_index_file_name(uint64_t gen) {
   return fl_asprintf("index.g%06llu.safetensors", (unsigned long long)gen);
+}
+
+char *fl_lexical_file_name(uint64_t gen) {
+  return fl_asprintf("index.g%06llu.sqlite", (unsigned long long)gen);
 }
 
 int fl_doc_entry_name_files(fl_doc_entry *d, uint64_t gen) {
@@ -85,7 +90,8 @@ bool fl_is_generation_file(const char *name) {
   s = skip_digits(s + 2);
   if (s == NULL) return false;
   if (strcmp(s, ".safetensors") == 0) return true;
-  return !index && (strcmp(s, ".fza") == 0 || strcmp(s, ".study.jsonl") == 0);
+  if (index) return strcmp(s, ".sqlite") == 0;
+  return strcmp(s, ".fza") == 0 || strcmp(s, ".study.jsonl") == 0;
 }
 
 int fl_manifest_add(fl_manifest *m, const char *name, const char *hash, uint64_t tokens,
@@ -223,6 +229,7 @@ static bool set_ours(const fl_manifest *m, fl_json *ours) {
          fl_json_set_str(ours, "template", text_or_empty(m->template_name)) &&
          fl_json_set_str(ours, "model_path", text_or_empty(m->model_path)) &&
          fl_json_set_str(ours, "index_file", text_or_empty(m->index_file)) &&
+         fl_json_set_str(ours, "lexical_file", text_or_empty(m->lexical_file)) &&
          set_new(ours, "flags", flags_json(m, ours)) && set_new(ours, "merged", members_json(m));
 }
 
@@ -282,4 +289,5 @@ void fl_manifest_note_saved(fl_manifest *m) {
     note_name(&m->saved, m->doc[i].study_file);
   }
   note_name(&m->saved, m->index_file);
+  note_name(&m->saved, m->lexical_file);
 }

@@ -53,6 +53,7 @@ typedef struct fl_manifest {
   char *template_name;   /* of the chat, as the last training had it; NULL: not known */
   char *model_path;      /* where the last training had the model; NULL: not known */
   char *index_file;      /* NULL: none */
+  char *lexical_file;    /* the index of words; may be older than the documents; NULL: none */
   fl_train_options opts; /* the flags of the last run; `rounds` is not kept */
   fl_member *member;     /* documents merged into the only one; n_members 0: not merged */
   size_t n_members;
@@ -88,7 +89,8 @@ bool fl_manifest_find(const fl_manifest *m, const char *name, size_t *out);
 int fl_doc_entry_name_files(fl_doc_entry *d, uint64_t gen);
 char *fl_study_file_name(uint32_t id, uint64_t gen);
 char *fl_index_file_name(uint64_t gen);
-/* True for names that the three functions above make. */
+char *fl_lexical_file_name(uint64_t gen);
+/* True for names that the four functions above make. */
 bool fl_is_generation_file(const char *name);
 /* *dst = copy of s (NULL: NULL); the old string is freed. False on lack of memory, unchanged. */
 bool fl_set_string(char **dst, const char *s);

@@ -164,7 +164,7 @@ static int check_ids(const reader *r, const fl_manifest *m) {
 
 static int check_unique(const reader *r, const fl_manifest *m) {
   if (m->n == 0) return FL_OK;
-  const char **v = fl_calloc(m->n, 4 * sizeof *v); /* names; then all kinds of files */
+  const char **v = fl_calloc(m->n, 5 * sizeof *v); /* names; then all kinds of files */
   if (v == NULL) return oom(r);
   for (size_t i = 0; i < m->n; i++) v[i] = m->doc[i].name;
   int rc = refuse_twice(r, v, m->n, "document");
@@ -175,6 +175,7 @@ static int check_unique(const reader *r, const fl_manifest *m) {
     if (m->doc[i].study_file != NULL) v[n++] = m->doc[i].study_file;
   }
   if (m->index_file != NULL) v[n++] = m->index_file;
+  if (m->lexical_file != NULL) v[n++] = m->lexical_file;
   if (rc == FL_OK) rc = refuse_twice(r, v, n, "file");
   fl_free(v);
   return rc == FL_OK ? check_ids(r, m) : rc;
@@ -213,6 +214,7 @@ static int read_ours(const reader *r, const fl_json *o, fl_manifest *m) {
   if (rc == FL_OK) rc = maybe_str(r, o, "template", false, &m->template_name);
   if (rc == FL_OK) rc = maybe_str(r, o, "model_path", false, &m->model_path);
   if (rc == FL_OK) rc = maybe_str(r, o, "index_file", true, &m->index_file);
+  if (rc == FL_OK) rc = maybe_str(r, o, "lexical_file", true, &m->lexical_file);
   if (rc == FL_OK) rc = read_flags(r, fl_json_get(o, "flags"), m);
   if (rc == FL_OK) rc = read_members(r, fl_json_get(o, "merged"), m);
   m->next_id = (uint32_t)next_id;

@@ -142,11 +142,19 @@ static bool write_flag(fl_json *obj, const flag *f, double v) {
   return is_switch(f) ? fl_json_set_bool(obj, f->name, v != 0) : fl_json_set_num(obj, f->name, v);
 }
 
+static bool write_kinds(const fl_train_options *o, fl_json *obj) {
+  fl_buf text = { 0 };
+  fl_mix_print(&text, &o->kinds);
+  const bool ok = !text.oom && fl_json_set_str(obj, "kinds", text.data);
+  fl_buf_release(&text);
+  return ok;
+}
+
 bool fl_train_options_write(const fl_train_options *o, fl_json *obj, bool all) {
   for (size_t i = 0; i < N_FLAGS; i++)
     if ((flags[i].when != RUN || all) && !write_flag(obj, &flags[i], value_of(o, &flags[i])))
       return false;
-  return true;
+  return !fl_mix_is_anchored(&o->kinds) || write_kinds(o, obj);
 }
 
 /* What is no text is passed over. */
@@ -175,6 +183,14 @@ static int read_number(double *v, const fl_json *obj, const flag *f, fl_err *err
   return FL_EINPUT;
 }
 
+/* Fleets that say nothing are of the seeds alone. */
+static int read_kinds(const fl_json *obj, fl_mix *out, fl_err *err) {
+  const char *s = NULL;
+  *out = (fl_mix){ 0 };
+  if (!fl_json_get_str(obj, "kinds", &s) || fl_mix_parse(out, s, NULL) == FL_OK) return FL_OK;
+  return fl_fail(err, FL_EINPUT, "flag \"kinds\" is no list of kinds");
+}
+
 int fl_train_options_read(fl_train_options *io, const fl_json *obj, fl_err *err) {
   fl_train_options o = *io;
   for (size_t i = 0; i < N_FLAGS; i++) {
@@ -185,6 +201,8 @@ int fl_train_options_read(fl_train_options *io, const fl_json *obj, fl_err *err)
     if (rc != FL_OK) return rc;
     set_value(&o, f, v);
   }
+  const int rc = read_kinds(obj, &o.kinds, err);
+  if (rc != FL_OK) return rc;
   *io = o;
   return FL_OK;
 }

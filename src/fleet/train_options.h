@@ -11,8 +11,15 @@
 #include "study/study.h"
 
 /* What the rows of a cartridge are before its first step: the model's own over the document's first
- * tokens, over random ones, over a summary that it writes; or another cartridge's. */
-typedef enum fl_init { FL_INIT_FIRST, FL_INIT_RANDOM, FL_INIT_SUMMARY, FL_INIT_FILE } fl_init;
+ * tokens, over random ones, over a summary that it writes; another cartridge's; or constructed to
+ * answer as the whole document does (cartridge/match.h). */
+typedef enum fl_init {
+  FL_INIT_FIRST,
+  FL_INIT_RANDOM,
+  FL_INIT_SUMMARY,
+  FL_INIT_FILE,
+  FL_INIT_MATCH
+} fl_init;
 
 #define FL_FLAG_TYPE_COUNT size_t
 #define FL_FLAG_TYPE_U64 uint64_t
@@ -27,6 +34,8 @@ typedef struct fl_train_options {
 #define FL_FLAG(kind, member, ...) FL_FLAG_TYPE_##kind member;
 #include "fleet/train_flags.def"
 #undef FL_FLAG
+  fl_mix kinds; /* of conversations, with their weights; in fleet.json where they are not the seeds
+                   alone */
   const char *init_file; /* borrowed; of FL_INIT_FILE, not kept in the manifest */
 } fl_train_options;
 

@@ -175,6 +175,24 @@ const char *fl_response_finish(const fl_response *t) {
   return t->n_uses > 0 ? "tool_calls" : "stop";
 }
 
+static void put_evidence(fl_buf *b, const fl_evidence *why) {
+  if (why->cosine_rank > 0) {
+    fl_jsonw_num(b, "cosine", why->cosine);
+    fl_jsonw_u64(b, "cosine_rank", why->cosine_rank);
+  }
+  if (why->gain < 0 || why->gain > 0) fl_jsonw_num(b, "gain", why->gain);
+  if (why->words_rank == 0) return;
+  fl_jsonw_num(b, "words", why->words);
+  fl_jsonw_u64(b, "words_rank", why->words_rank);
+  fl_jsonw_open(b, "matched", '[');
+  for (const char *p = why->matched; *p != '\0'; p += strspn(p, " ")) {
+    size_t n = strcspn(p, " ");
+    fl_jsonw_strn(b, NULL, p, n);
+    p += n;
+  }
+  fl_jsonw_close(b, ']');
+}
+
 void fl_response_extension(fl_response *t, bool ended) {
   fl_buf *b = &t->out;
   fl_jsonw_open(b, "flotilla", '{');
@@ -183,7 +201,9 @@ void fl_response_extension(fl_response *t, bool ended) {
     const fl_job_doc *d = &t->told.start.docs[i];
     fl_jsonw_open(b, NULL, '{');
     fl_jsonw_str(b, "name", d->name);
-    fl_jsonw_num(b, "score", t->chat->rag == FL_RAG_NAMED ? (double)NAN : d->score); /* NaN: null */
+    const bool named = t->chat->rag == FL_RAG_NAMED;
+    fl_jsonw_num(b, "score", named ? (double)NAN : d->why.score); /* NaN: null */
+    if (!named) put_evidence(b, &d->why);
     fl_jsonw_u64(b, "rows", d->rows);
     fl_jsonw_close(b, '}');
   }

@@ -18,7 +18,6 @@
 
 #include <string.h>
 
-#include "base/mem.h"
 #include "kernels/gemm_small_isa.h"
 #include "kernels/transpose_isa.h"
 

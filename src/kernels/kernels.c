@@ -23,7 +23,7 @@
     .pointwise = &fl_pointwise_ops_##level, .mapped = &fl_mapped_ops_##level,                      \
     .dequant = &fl_dequant_ops_##level, .transpose = &fl_transpose_ops_##level,                    \
     .attention = &fl_attention_ops_##level, .attention_bwd = &fl_attention_bwd_ops_##level,        \
-    .loss = &fl_loss_ops_##level                                                                   \
+    .loss = &fl_loss_ops_##level, .cholesky = &fl_cholesky_ops_##level                             \
   }
 
 /* Ascending. */

@@ -4,6 +4,7 @@ kernels_isa_sources = \
 	src/kernels/simd.h src/kernels/simd_math.h src/kernels/simd_narrow.h src/kernels/table.h src/kernels/vmath.h \
 	src/kernels/attention_isa.c src/kernels/attention_isa.h src/kernels/attention_tile.h \
 	src/kernels/attention_bwd_isa.c src/kernels/attention_bwd_isa.h \
+	src/kernels/cholesky_isa.c src/kernels/cholesky_isa.h \
 	src/kernels/dequant_isa.c src/kernels/dequant_isa.h \
 	src/kernels/mapped_isa.c src/kernels/mapped_isa.h \
 	src/kernels/gemm_small_isa.c src/kernels/gemm_small_isa.h \
@@ -18,6 +19,7 @@ src_libflkernels_a_CFLAGS = $(kernels_cflags) $(BLIS_CFLAGS)
 src_libflkernels_a_SOURCES = \
 	src/kernels/attention.c src/kernels/attention.h src/kernels/attention_ref.c \
 	src/kernels/blis.c src/kernels/blis.h \
+	src/kernels/cholesky.c src/kernels/cholesky.h \
 	src/kernels/mapped.c \
 	src/kernels/kernels.c src/kernels/kernels.h src/kernels/table.h \
 	src/kernels/loss.c src/kernels/loss.h \

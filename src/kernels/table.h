@@ -27,6 +27,7 @@ struct fl_pointwise_ops;
 struct fl_attention_ops;
 struct fl_attention_bwd_ops;
 struct fl_loss_ops;
+struct fl_cholesky_ops;
 
 struct fl_kernels {
   const char *isa; /* "v3" */
@@ -38,6 +39,7 @@ struct fl_kernels {
   const struct fl_attention_ops *attention;
   const struct fl_attention_bwd_ops *attention_bwd;
   const struct fl_loss_ops *loss;
+  const struct fl_cholesky_ops *cholesky;
   fl_ukr ukr;          /* BLIS's micro-kernel */
   bool few_rows_exact; /* the few-row route gives the micro-kernel's bits (fl_matmul_probe) */
   bool prefer_small;   /* ...and is the faster one for any number of rows */
@@ -56,7 +58,8 @@ void fl_matmul_choose(struct fl_kernels *kern);
   extern const struct fl_pointwise_ops fl_pointwise_ops_##level;                                   \
   extern const struct fl_attention_ops fl_attention_ops_##level;                                   \
   extern const struct fl_attention_bwd_ops fl_attention_bwd_ops_##level;                           \
-  extern const struct fl_loss_ops fl_loss_ops_##level;
+  extern const struct fl_loss_ops fl_loss_ops_##level;                                             \
+  extern const struct fl_cholesky_ops fl_cholesky_ops_##level;
 FL_ISA_DECLARE(ref)
 FL_ISA_DECLARE(v2)
 FL_ISA_DECLARE(v3)

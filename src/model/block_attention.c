@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "model/internal.h"
+#include "model/stages.h"
 
 size_t fl_layer_qkv_cols(const fl_hparams *hp, size_t layer) {
   const fl_layer_hparams *l = &hp->layer[layer];
@@ -124,18 +124,29 @@ static void residual_rows(fl_pass *p, const void *ctx, size_t first, size_t end)
   if (c->t != NULL) memcpy(c->t->x_mid + at, p->x + at, n * sizeof *p->x);
 }
 
+/* From the layer's input to the attention's output. */
+static void attend(fl_pass *p, block *c, float *att, float *stat) {
+  const size_t n = fl_rows_in(p, c->layer);
+  const fl_attn a = fl_layer_attn(p, c->layer);
+  fl_pass_rows(p, attn_norm_rows, c, n, p->model->hp.d_model);
+  project(p, c, n);
+  c->put = fl_pages_open(p, c->layer, p->recomputing);
+  fl_pass_rows(p, qkv_rows, c, n, 4 * c->ld);
+  fl_output_rows_queries(p, c->layer);
+  fl_attention(p->model->kern, p->team, &a, p->attn_span, p->n_spans, att, c->q, p->qkv, c->ld,
+               stat, p->scratch);
+}
+
+void fl_attention_queries(fl_pass *p, size_t layer, float *stat) {
+  block c = block_of(p, layer, NULL);
+  attend(p, &c, p->att, stat);
+}
+
 void fl_attention_block_fwd(fl_pass *p, size_t layer, fl_tape *t) {
   block c = block_of(p, layer, t);
-  size_t d = p->model->hp.d_model, n = fl_rows_in(p, layer);
-  fl_attn a = fl_layer_attn(p, layer);
+  size_t d = p->model->hp.d_model;
   float *att = t != NULL ? t->att : p->att;
-  fl_pass_rows(p, attn_norm_rows, &c, n, d);
-  project(p, &c, n);
-  c.put = fl_pages_open(p, layer, p->recomputing);
-  fl_pass_rows(p, qkv_rows, &c, n, 4 * c.ld);
-  fl_output_rows_queries(p, layer);
-  fl_attention(p->model->kern, p->team, &a, p->attn_span, p->n_spans, att, c.q, p->qkv, c.ld,
-               t != NULL ? t->stat : NULL, p->scratch);
+  attend(p, &c, att, t != NULL ? t->stat : NULL);
   fl_linear_forward(&c.w->attn_out, p->team, p->h, d, att, c.q, c.n_q, p->scratch);
   fl_pass_rows(p, residual_rows, &c, c.n_q, 2 * d);
 }

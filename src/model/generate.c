@@ -23,6 +23,8 @@ typedef struct gen {
   size_t *out_row;  /* [n] rows that decide a token */
   size_t *out_live; /* [n] the live stream each belongs to */
   float *logits;    /* [n, n_vocab] */
+  size_t n;
+  fl_arena arena; /* of the lists */
 } gen;
 
 /* Spans of one pass: what is left of prompts, in order, up to max_rows; else one token each. */
@@ -95,17 +97,23 @@ static int step(gen *g, fl_err *err) {
   return FL_OK;
 }
 
+static void carve_lists(fl_arena *a, void *ctx) {
+  gen *g = ctx;
+  g->live = fl_arena_take(a, g->n, sizeof *g->live);
+  g->span = fl_arena_take(a, g->n, sizeof *g->span);
+  g->out_row = fl_arena_take(a, g->n, sizeof *g->out_row);
+  g->out_live = fl_arena_take(a, g->n, sizeof *g->out_live);
+}
+
 static int gen_init(gen *g, size_t n, fl_err *err) {
   const fl_model *m = fl_pass_model(g->pass);
   size_t n_vocab = fl_model_hparams(m)->n_vocab;
   int rc = fl_sampler_new(&g->sampler, fl_model_kernels(m), n_vocab, err);
   if (rc < 0) return rc;
-  g->live = fl_calloc(n, sizeof *g->live);
-  g->span = fl_calloc(n, sizeof *g->span);
-  g->out_row = fl_calloc(n, sizeof *g->out_row);
-  g->out_live = fl_calloc(n, sizeof *g->out_live);
-  g->logits = fl_aligned_calloc(n * n_vocab, sizeof *g->logits);
-  if (!g->live || !g->span || !g->out_row || !g->out_live || !g->logits)
+  g->n = n;
+  g->logits =
+      fl_aligned_calloc(n * n_vocab, sizeof *g->logits); /* large: zeroed as it is touched */
+  if (!g->logits || fl_arena_lay_out(&g->arena, carve_lists, g) != FL_OK)
     return fl_fail(err, FL_ENOMEM, "out of memory");
   for (size_t i = 0; i < n; i++) {
     fl_stream *s = &g->streams[i];
@@ -133,10 +141,7 @@ int fl_generate(fl_pass *p, fl_stream *streams, size_t n, const fl_generate_hook
     if (streams[i].out.oom) rc = fl_fail(err, FL_ENOMEM, "out of memory");
 done:
   fl_sampler_free(g.sampler);
-  fl_free(g.live);
-  fl_free(g.span);
-  fl_free(g.out_row);
-  fl_free(g.out_live);
+  fl_arena_release(&g.arena);
   fl_free(g.logits);
   return rc;
 }

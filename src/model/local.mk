@@ -12,12 +12,14 @@ src_libflmodel_a_SOURCES = \
 	src/model/hparams.c src/model/hparams.h \
 	src/model/internal.h \
 	src/model/kv.c src/model/kv.h \
+	src/model/layerwise.c src/model/layerwise.h \
 	src/model/loader.h \
 	src/model/model.c src/model/model.h \
 	src/model/output_rows.c \
 	src/model/pages.c \
 	src/model/pass.c src/model/pass.h \
 	src/model/sampler.c src/model/sampler.h \
+	src/model/stages.h \
 	src/model/tape.h \
 	src/model/weights.c src/model/weights.h \
 	src/model/weights_moe.c

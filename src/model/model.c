@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "kernels/peak.h"
 #include "model/internal.h"

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "model/internal.h"
+#include "model/stages.h"
 
 enum {
   LOSS_ROWS = 96,       /* head rows at a time in the loss: bounds the logits held */
@@ -163,6 +163,7 @@ static void carve(fl_pass *p) {
   if (p->opt.record) {
     carve_backward(p);
   } else {
+    if (p->opt.max_prefix > 0) fl_pages_layout(p);
     p->att = floats(p, rows, p->wide.q);
     p->gu = floats(p, rows, 2 * p->wide.ff);
   }
@@ -268,9 +269,9 @@ static int check_spans(const fl_pass *p, const fl_span *spans, size_t n_spans, f
                    p->opt.max_spans);
   for (size_t i = 0; i < n_spans; i++) {
     if ((rc = check_span(p, &spans[i], err)) < 0) return rc;
-    assert((spans[i].seq == NULL) == (spans[0].seq == NULL) && (spans[i].seq || p->opt.record));
+    assert((spans[i].seq == NULL) == (spans[0].seq == NULL) && (spans[i].seq || p->page_mem[0]));
     assert(spans[i].n_no_output <= spans[i].n_rows);
-    if (p->opt.record && rows_before(&spans[i]) > p->opt.max_prefix)
+    if ((p->opt.record || spans[i].seq == NULL) && rows_before(&spans[i]) > p->opt.max_prefix)
       return fl_fail(err, FL_EFULL, "a prefix of %zu rows in a pass made for %zu",
                      rows_before(&spans[i]), p->opt.max_prefix);
     rows += spans[i].n_rows;
@@ -339,6 +340,17 @@ static void layer_done(const fl_pass *p, size_t layer) {
   if (p->opt.layer_done != NULL) p->opt.layer_done(p->opt.ctx, layer);
 }
 
+int fl_pass_begin(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err) {
+  int rc = check_spans(p, spans, n_spans, err);
+  if (rc < 0) return rc;
+  place_rows(p, spans, n_spans);
+  p->recomputing = false;
+  fl_pass_rows(p, embed_rows, NULL, p->n_rows, p->model->hp.d_model);
+  fl_ple_inputs(p);
+  forget_tables(p);
+  return FL_OK;
+}
+
 /* A layer of the transformer, for row r at position s of its sequence (what a family lacks is left
  * out; block_attention.c, block_ffn.c, block_moe.c, block_ple.c):
  *
@@ -354,13 +366,8 @@ static void layer_done(const fl_pass *p, size_t layer) {
  *   x = x * out_scale
  */
 int fl_pass_forward(fl_pass *p, const fl_span *spans, size_t n_spans, fl_err *err) {
-  int rc = check_spans(p, spans, n_spans, err);
+  int rc = fl_pass_begin(p, spans, n_spans, err);
   if (rc < 0) return rc;
-  place_rows(p, spans, n_spans);
-  p->recomputing = false;
-  fl_pass_rows(p, embed_rows, NULL, p->n_rows, p->model->hp.d_model);
-  fl_ple_inputs(p);
-  forget_tables(p);
   for (size_t i = 0; i < p->model->hp.n_layers && p->n_rows > 0; i++) {
     fl_tape *t = p->opt.record ? &p->tape[i] : NULL;
     fl_attention_block_fwd(p, i, t);

@@ -38,7 +38,8 @@ typedef struct fl_pass_options {
   size_t max_rows; /* new rows in one forward, all spans together */
   size_t max_spans;
   size_t max_out_rows; /* rows in one fl_pass_logits or fl_pass_loss call; 0: max_spans */
-  size_t max_prefix;   /* record only: longest prefix of a span in rows */
+  size_t max_prefix;   /* longest prefix of a span in rows; not recording: of one that lies in no
+                          sequence (layerwise.h), 0 where there is none */
   bool record, checkpoint;
   bool touch; /* its memory is taken at birth, not by the first pass that is so large */
   /* Called when a layer is done, in a forward and in a backward: the rows of detached prefixes in

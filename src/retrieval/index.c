@@ -1,4 +1,4 @@
-/* index.c - the vectors of all pieces: centring, search, file. Embedding is in retrieval.c. */
+/* index.c - the vectors of all pieces: centring, file. Embedding is in retrieval.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +24,7 @@ void fl_index_free(fl_index *x) {
   fl_free(x->vector);
   fl_free(x->centroid);
   fl_free(x->doc);
+  fl_lexical_close(x->lexical);
   fl_free(x);
 }
 
@@ -177,71 +178,4 @@ done:
   fl_index_free(x);
   fl_safetensors_close(s);
   return rc;
-}
-
-/* --- search --- */
-
-static int better(const void *a, const void *b) {
-  const fl_hit *x = a, *y = b;
-  if (x->score != y->score) return x->score > y->score ? -1 : 1;
-  return x->chunk < y->chunk ? -1 : x->chunk > y->chunk;
-}
-
-static double dot(const float *a, const float *b, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
-  return sum;
-}
-
-/* Documents in the order of their best pieces, from all pieces sorted; seen [n_docs] is scratch. */
-static void choose_docs(const fl_hit *all, size_t n, const fl_rag_options *o, fl_hits *h,
-                        bool *seen) {
-  const size_t considered = o->chunks < n ? o->chunks : n;
-  for (size_t i = 0; i < n && h->n_ranked < FL_RANKED_DOCS; i++) {
-    if (seen[all[i].doc]) continue;
-    seen[all[i].doc] = true;
-    h->ranked[h->n_ranked++] = all[i];
-    if (i < considered && h->n_docs < o->docs && all[i].score >= o->floor)
-      h->doc[h->n_docs++] = all[i];
-  }
-  h->margin = h->n_ranked > 1 ? h->ranked[0].score - h->ranked[1].score : 0;
-}
-
-int fl_index_search(const fl_index *x, const float *query, size_t n_docs, const fl_rag_options *o,
-                    fl_hits *out, fl_err *err) {
-  fl_hits h = { 0 };
-  const size_t n_chunks = o->chunks < x->n ? o->chunks : x->n;
-  const size_t most = n_docs < FL_RANKED_DOCS ? n_docs : FL_RANKED_DOCS;
-  fl_hit *all = fl_calloc(x->n, sizeof *all);
-  bool *seen = fl_calloc(n_docs + 1, sizeof *seen);
-  h.chunk = fl_calloc(n_chunks + 1, sizeof *h.chunk);
-  h.doc = fl_calloc(most + 1, sizeof *h.doc);
-  h.ranked = fl_calloc(most + 1, sizeof *h.ranked);
-  int rc = FL_OK;
-  if (all == NULL || seen == NULL || h.chunk == NULL || h.doc == NULL || h.ranked == NULL) {
-    rc = fl_fail(err, FL_ENOMEM, "not enough memory to search the retrieval index");
-    goto done;
-  }
-  for (size_t i = 0; i < x->n; i++)
-    all[i] = (fl_hit){ .doc = (size_t)x->doc[i],
-                       .chunk = i,
-                       .score = dot(x->vector + i * x->dim, query, x->dim) };
-  qsort(all, x->n, sizeof *all, better);
-  choose_docs(all, x->n, o, &h, seen);
-  memcpy(h.chunk, all, n_chunks * sizeof *all);
-  h.n_chunks = n_chunks;
-  *out = h;
-  h = (fl_hits){ 0 };
-done:
-  fl_hits_release(&h);
-  fl_free(all);
-  fl_free(seen);
-  return rc;
-}
-
-void fl_hits_release(fl_hits *h) {
-  fl_free(h->chunk);
-  fl_free(h->doc);
-  fl_free(h->ranked);
-  *h = (fl_hits){ 0 };
 }

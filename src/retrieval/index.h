@@ -1,4 +1,4 @@
-/* index.h - the vectors of the index: made, written, read, searched.
+/* index.h - the vectors of the index: made, written, read. They are searched by search.h.
  *
  * File (index.g*.safetensors): embeddings F32 [n, dim], centroid F32 [dim], chunk_doc I64 [n] (the
  * position of the document in the manifest), and the recipe in the metadata.
@@ -7,13 +7,15 @@
 #define FL_RETRIEVAL_INDEX_H
 
 #include "retrieval/hits.h"
+#include "retrieval/lexical.h"
 
 struct fl_index {
   size_t n, dim;
-  float *vector;   /* [n, dim] */
-  float *centroid; /* [dim] */
-  int64_t *doc;    /* [n] position of the document */
-  size_t cap;      /* rows of room, while building */
+  float *vector;       /* [n, dim] */
+  float *centroid;     /* [dim] */
+  int64_t *doc;        /* [n] position of the document */
+  size_t cap;          /* rows of room, while building */
+  fl_lexical *lexical; /* the words of the same documents, owned; NULL: none */
 };
 typedef struct fl_index fl_index;
 
@@ -35,9 +37,5 @@ int fl_index_write(const char *path, const fl_index *x, const fl_index_meta *met
  * (else scores mean less). FL_EINPUT on anything damaged. */
 int fl_index_read(fl_index **out, bool *own_recipe, const char *path, size_t n_docs, size_t dim,
                   const fl_index_meta *meta, fl_err *err);
-
-/* Scores against a centred query. */
-int fl_index_search(const fl_index *x, const float *query, size_t n_docs, const fl_rag_options *o,
-                    fl_hits *out, fl_err *err);
 
 #endif

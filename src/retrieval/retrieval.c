@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "fleet/state.h"
+#include "retrieval/fleet_words.h"
+#include "retrieval/likelihood.h"
 #include "study/study.h"
 
 int fl_embed_ids(fl_ids *out, const fl_model *m, const char *text, size_t len, fl_err *err) {
@@ -111,14 +113,34 @@ static int add_document(fl_fleet *f, fl_index *x, size_t doc, const fl_train_hoo
   return rc;
 }
 
+/* The time left is by tokens; it is told once a tenth has been done. */
+static void tell_progress(const fl_fleet *f, const fl_train_hooks *hooks, size_t i, double began) {
+  uint64_t done = 0, all = 0;
+  if (hooks == NULL || hooks->progress == NULL) return;
+  for (size_t k = 0; k < f->m.n; k++) {
+    all += f->m.doc[k].tokens;
+    if (k < i) done += f->m.doc[k].tokens;
+  }
+  const double took = fl_now_s() - began;
+  fl_progress p = { .round = f->m.rounds,
+                    .doc = f->m.doc[i].name,
+                    .note = "index",
+                    .at = i + 1,
+                    .of = f->m.n,
+                    .elapsed_s = took };
+  if (done > 0 && done >= all / 10) p.left_s = took * (double)(all - done) / (double)done;
+  hooks->progress(hooks->ctx, &p);
+}
+
 int fl_index_build(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err) {
+  const double began = fl_now_s();
   size_t dim = fl_model_hparams(f->model)->d_model;
   fl_index *x = NULL;
   float *v = fl_calloc(GROUP * dim, sizeof *v);
   int rc = v == NULL ? fl_fail(err, FL_ENOMEM, "not enough memory for the retrieval index")
                      : fl_index_new(&x, dim, err);
   for (size_t i = 0; rc == FL_OK && i < f->m.n; i++) {
-    fl_hooks_note(f, hooks, f->m.doc[i].name, "index");
+    tell_progress(f, hooks, i, began);
     rc = add_document(f, x, i, hooks, v, err);
   }
   if (rc == FL_OK) {
@@ -157,7 +179,22 @@ int fl_manifest_read_index(fl_index **out, const fl_manifest *m, const char *dir
             "rebuilt with flotilla index",
             path);
   fl_free(path);
+  if (rc == FL_OK) (void)fl_manifest_open_words(&(*out)->lexical, m, dir, NULL);
   return rc;
+}
+
+/* Why there are none: a fleet from before, a lost file or a damaged one. The trainer has the words
+ * that it wrote or will write them. */
+static void make_words(fl_fleet *f, fl_index *x) {
+  fl_err why = { 0 }, gone = { 0 };
+  int rc = fl_manifest_open_words(&x->lexical, &f->m, f->dir, &why);
+  if (rc == FL_OK) return;
+  if (f->rows_of == NULL && fl_fleet_words_make(&x->lexical, f, &gone) == FL_OK) {
+    if (rc != FL_ENOENT) fl_warn("%s; until then words are read from the documents", why.text);
+  } else {
+    fl_warn("%s: without an index of words, searched by vectors alone; make it with flotilla index",
+            f->dir);
+  }
 }
 
 int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
@@ -170,20 +207,46 @@ int fl_fleet_load_index(fl_fleet *f, fl_err *err) {
     fl_err why = { 0 };
     fl_index *x = NULL;
     int rc = fl_manifest_read_index(&x, &f->m, f->dir, dim, &why);
+    bool lost = rc == FL_ENOENT || (rc == FL_OK && x->lexical == NULL);
+    if (lost && left > 0 && fl_fleet_moved_on(f)) {
+      fl_index_free(x);
+      continue;
+    }
+    if (rc == FL_OK && x->lexical == NULL) make_words(f, x);
     if (rc == FL_OK) fl_fleet_index_set(f, x);
-    if (rc == FL_ENOENT && left > 0 && fl_fleet_moved_on(f)) continue;
     if (rc != FL_OK && err != NULL) *err = why;
     return rc;
   }
 }
 
-static void print_hit(fl_buf *b, const fl_fleet *f, const fl_hit *h, bool chunk) {
+/* What each ranking says; nothing of one that has not found it. */
+static void print_evidence(fl_buf *b, const fl_hits *all, const fl_hit *h) {
+  if (h->cosine_rank > 0) {
+    fl_jsonw_fixed(b, "cosine", h->cosine, 6);
+    fl_jsonw_u64(b, "cosine_rank", h->cosine_rank);
+  }
+  if (h->gain < 0 || h->gain > 0) fl_jsonw_fixed(b, "gain", h->gain, 6);
+  if (h->words_rank == 0) return;
+  fl_jsonw_fixed(b, "words", h->words, 6);
+  fl_jsonw_u64(b, "words_rank", h->words_rank);
+  fl_jsonw_open(b, "matched", '[');
+  for (size_t i = 0; i < all->n_words; i++)
+    if (h->matched >> i & 1) fl_jsonw_str(b, NULL, all->word[i]);
+  fl_jsonw_close(b, ']');
+}
+
+typedef enum unit { DOCUMENT, PASSAGE, CHUNK } unit;
+
+static void print_hit(fl_buf *b, const fl_fleet *f, const fl_hits *all, const fl_hit *h,
+                      unit what) {
   const fl_doc_entry *d = &f->m.doc[h->doc];
   fl_jsonw_open(b, NULL, '{');
-  if (chunk) fl_jsonw_u64(b, "chunk", h->chunk);
+  if (what == CHUNK) fl_jsonw_u64(b, "chunk", h->chunk);
+  if (what == PASSAGE) fl_jsonw_u64(b, "passage", h->passage);
   fl_jsonw_u64(b, "doc", d->id);
-  if (!chunk) fl_jsonw_str(b, "name", d->name);
+  if (what == DOCUMENT) fl_jsonw_str(b, "name", d->name);
   fl_jsonw_fixed(b, "score", h->score, 6);
+  if (what == DOCUMENT) print_evidence(b, all, h);
   fl_jsonw_close(b, '}');
 }
 
@@ -191,14 +254,18 @@ void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
                    const fl_rag_options *o, const fl_hits *h) {
   fl_jsonw_strn(b, "query", query, len);
   fl_jsonw_open(b, "chunks", '[');
-  for (size_t i = 0; i < h->n_chunks; i++) print_hit(b, f, &h->chunk[i], true);
+  for (size_t i = 0; i < h->n_chunks; i++) print_hit(b, f, h, &h->chunk[i], CHUNK);
+  fl_jsonw_close(b, ']');
+  fl_jsonw_open(b, "passages", '[');
+  for (size_t i = 0; i < h->n_passages; i++) print_hit(b, f, h, &h->passage[i], PASSAGE);
   fl_jsonw_close(b, ']');
   fl_jsonw_open(b, "docs", '[');
-  for (size_t i = 0; i < h->n_ranked; i++) print_hit(b, f, &h->ranked[i], false);
+  for (size_t i = 0; i < h->n_ranked; i++) print_hit(b, f, h, &h->ranked[i], DOCUMENT);
   fl_jsonw_close(b, ']');
   fl_jsonw_open(b, "chosen", '[');
   for (size_t i = 0; i < h->n_docs; i++) fl_jsonw_u64(b, NULL, f->m.doc[h->doc[i].doc].id);
   fl_jsonw_close(b, ']');
+  fl_jsonw_str(b, "by", fl_rag_by_words[o->by]);
   fl_jsonw_fixed(b, "floor", o->floor, 6);
   fl_jsonw_fixed(b, "margin", h->margin, 6);
 }
@@ -213,12 +280,37 @@ static void log_query(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   fl_event_emit(f->log, &e);
 }
 
-int fl_fleet_retrieve_by(fl_fleet *f, float *vector, const fl_rag_options *o, fl_hits *out,
-                         fl_err *err) {
+typedef struct asking {
+  fl_fleet *f;
+  const char *query;
+  size_t len;
+} asking;
+
+static int likelihood(void *ctx, const char *text, size_t len, double *out, fl_err *err) {
+  const asking *a = ctx;
+  return fl_likelihood(out, a->f, text, len, a->query, a->len, err);
+}
+
+/* vector NULL: words alone are asked. weighs: the fleet's model may be run. */
+static int search(fl_fleet *f, const char *query, size_t len, float *vector, bool weighs,
+                  const fl_rag_options *o, fl_hits *out, fl_err *err) {
   int rc = fl_fleet_load_index(f, err);
   if (rc != FL_OK) return rc;
-  fl_index_centre(fl_fleet_index_of(f), vector);
-  return fl_index_search(fl_fleet_index_of(f), vector, f->m.n, o, out, err);
+  const fl_index *x = fl_fleet_index_of(f);
+  if (o->by == FL_RAG_LEXICAL && x->lexical == NULL)
+    return fl_fail(err, FL_EINPUT,
+                   "%s: no index of words to search in; make it with flotilla index", f->dir);
+  if (vector != NULL) fl_index_centre(x, vector);
+  asking a = { f, query, len };
+  const fl_question q = {
+    .text = query, .len = len, .vector = vector, .likelihood = weighs ? likelihood : NULL, .ctx = &a
+  };
+  return fl_search(out, x, &f->m, &q, o, err);
+}
+
+int fl_fleet_retrieve_by(fl_fleet *f, const char *query, size_t len, float *vector,
+                         const fl_rag_options *o, fl_hits *out, fl_err *err) {
+  return search(f, query, len, vector, false, o, out, err);
 }
 
 int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
@@ -227,10 +319,13 @@ int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_o
   if (f->model == NULL) return fl_fail(err, FL_EUSAGE, "%s: opened without a model", f->dir);
   int rc = fl_fleet_load_index(f, err);
   if (rc != FL_OK) return rc;
-  float *v = fl_calloc(fl_fleet_index_of(f)->dim, sizeof *v);
-  if (v == NULL) rc = fl_fail(err, FL_ENOMEM, "not enough memory to search");
-  if (rc == FL_OK) rc = fl_embed(f, &query, &len, 1, v, err);
-  if (rc == FL_OK) rc = fl_fleet_retrieve_by(f, v, o, out, err);
+  float *v = NULL;
+  if (o->by != FL_RAG_LEXICAL) {
+    v = fl_calloc(fl_fleet_index_of(f)->dim, sizeof *v);
+    rc = v != NULL ? fl_embed(f, &query, &len, 1, v, err)
+                   : fl_fail(err, FL_ENOMEM, "not enough memory to search");
+  }
+  if (rc == FL_OK) rc = search(f, query, len, v, true, o, out, err);
   if (rc == FL_OK) log_query(f, query, len, o, out, fl_now_s() - began);
   if (f->rows_of != NULL) fl_index_forget(f);
   fl_free(v);
@@ -256,4 +351,17 @@ int fl_fleet_chunk_span(const fl_fleet *f, const fl_hit *piece, size_t n_tokens,
                    f->m.doc[piece->doc].name);
   fl_chunk_span(n_tokens, chunk, i, first, end);
   return FL_OK;
+}
+
+int fl_fleet_passage(fl_fleet *f, const fl_hit *passage, fl_buf *out, fl_err *err) {
+  const fl_index *x = fl_fleet_index_of(f);
+  fl_lexical_passage p = { 0 };
+  if (x == NULL || x->lexical == NULL)
+    return fl_fail(err, FL_EUSAGE, "a passage needs a retrieval first");
+  int rc =
+      fl_lexical_read(x->lexical, f->m.doc[passage->doc].id, (uint32_t)passage->passage, &p, err);
+  if (rc != FL_OK) return rc;
+  fl_lexical_passage_print(&p, out);
+  fl_lexical_passage_release(&p);
+  return out->oom ? fl_fail(err, FL_ENOMEM, "not enough memory for a passage") : FL_OK;
 }

@@ -1,4 +1,5 @@
-/* retrieval.h - which documents a question is about.
+/* retrieval.h - which documents a question is about: by the vectors of their chunks and by their
+ * words (lexical.h), fused by the rule of fuse.h.
  *
  * A document is cut in pieces of `embed_chunk` tokens (at UTF-8 boundaries; a last piece under
  * FL_INDEX_CHUNK_MIN tokens is dropped unless it is the only one). A piece's vector is the model's
@@ -12,6 +13,7 @@
 #include "fleet/hooks.h"
 #include "fleet/manifest.h"
 #include "retrieval/index.h"
+#include "retrieval/search.h"
 
 enum { FL_INDEX_CHUNK_MIN = 32 };
 #define FL_EMBED_SUFFIX "\n\nThe main subject of the text above, in a single word:"
@@ -23,15 +25,17 @@ int fl_embed_ids(fl_ids *out, const fl_model *m, const char *text, size_t len, f
 size_t fl_chunk_count(size_t n_tokens, size_t embed_chunk);
 void fl_chunk_span(size_t n_tokens, size_t embed_chunk, size_t i, size_t *first, size_t *end);
 
-/* Retrieval. Scores are cosines after centring. The index is read when it is first needed, or now:
- * FL_ENOENT when the fleet has none. */
+/* The index is read when it is first needed, or now: FL_ENOENT when the fleet has none. Where its
+ * words are missing or damaged, they are read from the documents again, and where these are gone
+ * too, vectors alone count; both with a warning. */
 int fl_fleet_load_index(fl_fleet *f, fl_err *err);
-/* FL_ENOENT when the fleet has no index. */
+/* FL_ENOENT when the fleet has no index; FL_EINPUT when words alone are asked and it has none. */
 int fl_fleet_retrieve(fl_fleet *f, const char *query, size_t len, const fl_rag_options *o,
                       fl_hits *out, fl_err *err);
-/* The same with the query's vector [d_model], made by the index's recipe elsewhere; changes it. */
-int fl_fleet_retrieve_by(fl_fleet *f, float *vector, const fl_rag_options *o, fl_hits *out,
-                         fl_err *err);
+/* The same with the query's vector [d_model], made by the index's recipe elsewhere; changes it. The
+ * model is not run: nothing is weighed anew. */
+int fl_fleet_retrieve_by(fl_fleet *f, const char *query, size_t len, float *vector,
+                         const fl_rag_options *o, fl_hits *out, fl_err *err);
 /* Appends the members of a retrieve event from "query" on, without braces. */
 void fl_hits_print(fl_buf *b, const fl_fleet *f, const char *query, size_t len,
                    const fl_rag_options *o, const fl_hits *h);
@@ -60,7 +64,12 @@ int fl_index_build(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
 /* Gives the index's memory back; the next query reads it again. A trainer does so before its rounds
  * and after every query, so that its memory does not grow with the number of documents. */
 void fl_index_forget(fl_fleet *f);
-/* Builds, writes and commits the index; a rebuild of an existing one is an edit. */
-int fl_index_rebuild(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
+/* Builds, writes and commits the index, vectors and words; a rebuild of an existing one is an edit.
+ * whole: nothing of the words of before is used. */
+int fl_index_rebuild(fl_fleet *f, bool whole, const fl_train_hooks *hooks, fl_err *err);
+/* Writes and commits the words alone, where a fleet from before has none or they are damaged. */
+int fl_index_add_words(fl_fleet *f, const fl_train_hooks *hooks, fl_err *err);
+/* Appends the text of a passage of the index of words, its headings before it. */
+int fl_fleet_passage(fl_fleet *f, const fl_hit *passage, fl_buf *out, fl_err *err);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 
 /* A query is embedded in one go while others wait; of a longer message the end is used, where the
  * question usually stands. */
@@ -55,7 +54,7 @@ static void take_hits(fl_selection *out, const fl_fleet *f, const fl_hits *h) {
     fl_doc_info d;
     fl_fleet_doc(f, h->doc[i].doc, &d);
     out->doc[out->n] = d.id;
-    out->score[out->n++] = h->doc[i].score;
+    fl_hits_evidence(h, &h->doc[i], &out->why[out->n++]);
   }
 }
 

@@ -260,7 +260,7 @@ static int make_state(fl_engine *e, fl_err *err) {
       .ready = on_read, .ready_ctx = e->box, .disk = e->opt.reading, .disk_ctx = e->opt.reading_ctx
     };
     fl_spill_set_hooks(e->spill, &h);
-    fl_engine_recall(e);
+    fl_engine_warm_start(e);
   }
   e->prefixes.pool = e->pool;
   if (rc == FL_OK)
@@ -464,7 +464,7 @@ int fl_engine_retrieve(fl_engine *e, const char *query, size_t len, fl_buf *out,
   int rc = fl_engine_embed(e, query, len, v, NULL, err);
   if (rc == FL_OK) {
     pthread_mutex_lock(&e->fleet_mu);
-    rc = fl_fleet_retrieve_by(e->fleet, v, &e->opt.rag, &h, err);
+    rc = fl_fleet_retrieve_by(e->fleet, query, len, v, &e->opt.rag, &h, err);
     if (rc == FL_OK) fl_hits_print(out, e->fleet, query, len, &e->opt.rag, &h);
     pthread_mutex_unlock(&e->fleet_mu);
     if (rc == FL_EBUSY) fl_fleet_reader_poll_manifest(e->reader);

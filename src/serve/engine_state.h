@@ -117,7 +117,7 @@ void fl_engine_load_release(fl_engine *e); /* once the reader has been stopped *
 
 /* warm_start.c */
 /* Fills in what the spilled files tell of earlier conversations. */
-void fl_engine_recall(fl_engine *e);
+void fl_engine_warm_start(fl_engine *e);
 
 /* step.c */
 /* Measures what steps of a few rows cost, before the first job needs to know. */

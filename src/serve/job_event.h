@@ -12,11 +12,12 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "retrieval/hits.h"
 
 typedef struct fl_job_doc {
   uint32_t id;
   char *name;
-  double score;
+  fl_evidence why; /* zeros when it was named */
   size_t rows;
 } fl_job_doc;
 

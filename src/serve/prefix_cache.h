@@ -18,6 +18,7 @@
 
 #include "base/hash.h"
 #include "answer/fetch_plan.h"
+#include "retrieval/hits.h"
 #include "serve/speculate.h"
 
 enum {
@@ -26,8 +27,8 @@ enum {
 };
 
 typedef struct fl_selection {
-  uint32_t doc[FL_PREFIX_DOCS]; /* ids */
-  double score[FL_PREFIX_DOCS]; /* 0 for documents that were named */
+  uint32_t doc[FL_PREFIX_DOCS];    /* ids */
+  fl_evidence why[FL_PREFIX_DOCS]; /* zeros for documents that were named */
   size_t n;
 } fl_selection;
 static inline bool fl_same_docs(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b) {

@@ -135,7 +135,7 @@ static bool tell_doc(const fl_engine *e, const fl_job *j, size_t i, fl_job_doc *
   size_t at;
   if (fl_doc_by_id(e->fleet, j->prefix->doc[i], &at)) fl_fleet_doc(e->fleet, at, &d);
   *out = (fl_job_doc){
-    .id = d.id, .name = fl_strdup(d.name), .score = j->docs.score[i], .rows = j->prefix->doc_rows[i]
+    .id = d.id, .name = fl_strdup(d.name), .why = j->docs.why[i], .rows = j->prefix->doc_rows[i]
   };
   return out->name != NULL;
 }

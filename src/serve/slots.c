@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 
 enum {
@@ -26,7 +25,7 @@ int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_
 
 /* --- leaving --- */
 
-/* The slot's rows, or a fork of them, are to be written; *seq is NULL where they are taken over. */
+/* Saves the slot's rows, or a fork of them; *seq is NULL afterwards if they were taken over. */
 static void spill_slot(fl_slots *s, const fl_slot *slot, fl_seq **seq) {
   const fl_spill_item it = { .prefix = slot->prefix,
                              .ids = slot->ids.data,
@@ -74,7 +73,7 @@ static bool has_job(const fl_slot *slot) {
   return slot->state == FL_SLOT_BUSY || slot->state == FL_SLOT_READING;
 }
 
-/* Pages that a slot may still take, the copy of a shared last page included. */
+/* Pages that a slot may still need, the copy of a shared last page included. */
 static size_t pages_to_come(const fl_slot *slot) {
   size_t have = (fl_seq_rows(slot->seq) + slot->reading_rows) / FL_KV_ROWS;
   size_t most = pages_of(slot->reserved_rows);
@@ -101,7 +100,8 @@ static fl_slot *oldest_idle(fl_slots *s, const fl_slot *keep) {
   return best;
 }
 
-/* FL_EBUSY: there will be room when the disk has taken what is spilled; FL_EFULL: not so. */
+/* FL_EBUSY: there will be room once the disk has written what is spilled. FL_EFULL: there is none.
+ */
 static int evict_until(fl_slots *s, size_t pages, const fl_slot *keep_slot, const fl_prefix *keep) {
   while (!fits(s, pages)) {
     const fl_spill_room room = s->spill != NULL ? fl_spill_make_room(s->spill) : FL_SPILL_EMPTY;
@@ -152,8 +152,8 @@ static source find_source(fl_slots *s, const fl_slot_wish *w) {
   return best;
 }
 
-/* Going on in a slot throws away what it has beyond the common part: fine when that is nothing, or
- * the conversation's own short end (an answer asked for again). */
+/* A job that goes on in the donor drops its rows beyond the common part. That is fine when there
+ * are none, or few and of the same conversation (an answer that is asked for again). */
 static bool may_adopt(const source *src, const fl_slot_wish *w) {
   const fl_slot *d = src->donor;
   if (d == NULL || d->state != FL_SLOT_IDLE) return false;
@@ -205,7 +205,7 @@ static int fork_rows(fl_slots *s, const source *src, const fl_slot_wish *w, fl_s
                                 : fl_seq_new(out, s->pool, err);
 }
 
-/* Rows on their way to disk that hold more of the prompt than a slot does. */
+/* Rows that are not written yet and hold more of the prompt than any slot does. */
 static void take_unwritten(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t *common) {
   size_t n = 0;
   fl_seq *fork = NULL;
@@ -217,7 +217,7 @@ static void take_unwritten(fl_slots *s, fl_slot *host, const fl_slot_wish *w, si
   *common = n;
 }
 
-/* A file that holds more of the prompt than memory does: what memory has is given up for it. */
+/* A file that holds more of the prompt than memory does; the rows in memory are dropped for it. */
 static void read_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t *common) {
   size_t n = 0;
   const fl_spill_file *file = fl_spill_find(s->spill, w->prefix, w->owner, w->ids, w->n - 1, &n);
@@ -229,8 +229,8 @@ static void read_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t 
     host->reading_rows = n;
 }
 
-/* The host's rows are those of the prefix and of `common` tokens; more of them where they lie
- * outside the slots, and `ids` to match. */
+/* The host has the rows of the prefix and of `common` tokens. Adds what is known outside the slots
+ * and sets `ids` to match. */
 static int bring_back(fl_slots *s, fl_slot *host, const fl_slot_wish *w, size_t common,
                       fl_err *err) {
   if (s->spill != NULL) {

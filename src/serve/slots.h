@@ -1,4 +1,4 @@
-/* slots.h - conversations in memory: who has rows, who may use whose, who goes.
+/* slots.h - conversations in memory: which rows they have, which they share, which are evicted.
  *
  * States of a slot, and the function that makes each transition:
  *
@@ -12,18 +12,17 @@
  *             eviction (by fl_slots_open), spilled to disk where that is on
  *
  *   FREE     no rows, no prefix
- *   READING  a job stands in it, and its rows come from a file; nobody touches `seq`, unless the
- *            disk stands still: then the job goes on without them
- *   BUSY     a job runs in it; rows may be taken by others (a fork), never taken away
- *   IDLE     keeps its rows for the conversation's next turn
+ *   READING  belongs to a job whose rows are read from a file; nobody else uses `seq`. When the
+ * disk stalls, the job goes on without those rows BUSY     a job runs in it; others may fork its
+ * rows, nobody takes them away IDLE     keeps its rows for the next question of the conversation
  *
  * Invariants:
  *   1. Rows of a slot = rows of its prefix + one for each of `ids`, in order; `prefix` is held
  *      once.
- *   2. Pages in use, those of rows on their way to disk among them, + what cartridges take that
- *      are being read + pages that the slots of jobs may still need (`reserved_rows`) never exceed
- * the limit, so a running job never fails for lack of room. The same holds for prefixes.
- *   3. A job stands in a slot of its own; two jobs of one conversation fork.
+ *   2. Pages in use (those of rows that wait to be written included) + `loading_bytes` + pages that
+ *      the jobs in slots may still need (`reserved_rows`) never exceed the limit. So a running job
+ *      never fails for lack of room. Prefixes use the same pages.
+ *   3. Every job has a slot of its own; the second job of a conversation forks the first.
  *   4. The last token of a prompt is always run again: its row decides the first token.
  *
  * One thread: the engine's.
@@ -47,10 +46,10 @@ typedef struct fl_slot {
   fl_prefix *prefix;
   fl_ids ids;
   char key[FL_HASH_TEXT]; /* the conversation that used it last */
-  uint32_t owner;         /* whose it is: others never see its rows */
-  size_t reserved_rows;   /* BUSY, READING: rows in all that its job may need */
+  uint32_t owner;         /* others never use its rows */
+  size_t reserved_rows;   /* BUSY, READING: all that its job may need */
   fl_spill_job *reading;  /* READING */
-  size_t reading_rows;    /* READING: rows that it brings */
+  size_t reading_rows;    /* READING: that it will add */
   uint64_t used;
 } fl_slot;
 
@@ -61,13 +60,13 @@ typedef struct fl_slots {
   fl_prefixes *prefixes;
   fl_spill *spill; /* NULL: evicted rows are lost */
   size_t page_bytes, max_pages;
-  size_t loading_bytes; /* that the limit covers, too: of cartridges being read */
+  size_t loading_bytes; /* of cartridges that are being read; the limit covers them, too */
   uint64_t clock;
 } fl_slots;
 
 int fl_slots_init(fl_slots *s, size_t n, fl_kv_pool *pool, size_t max_bytes, fl_prefixes *prefixes,
                   fl_spill *spill, fl_err *err);
-/* Spills what deserves it, then frees all; jobs must be gone. */
+/* Spills what is worth a file, then frees everything; no job may be left. */
 void fl_slots_release(fl_slots *s);
 
 typedef struct fl_slot_wish {
@@ -79,17 +78,18 @@ typedef struct fl_slot_wish {
   uint32_t owner;
 } fl_slot_wish;
 
-/* *out = a BUSY slot whose ids are the longest known beginning of the prompt, at most n - 1 of
- * them; the caller runs the rest. Or a READING one, when a file knows more. FL_EBUSY: all slots are
- * busy. FL_EFULL: the rows do not fit now; idle slots and unused prefixes are gone by then. */
+/* *out = a BUSY slot whose ids are the longest beginning of the prompt that memory has rows of, at
+ * most n - 1; the caller runs the rest. Or a READING one, when a file has more. FL_EBUSY: all slots
+ * are busy. FL_EFULL: the rows do not fit now, even with all idle slots and unused prefixes
+ * evicted. */
 int fl_slots_open(fl_slot **out, fl_slots *s, const fl_slot_wish *w, fl_err *err);
-/* Whether a slot is BUSY by now. ids: of the wish, still. Without the rows of a bad file it has
- * only the prefix's. */
+/* Makes a READING slot BUSY once its file was read; true: it is BUSY. ids: those it was opened
+ * with. When the file was bad it has the prefix's rows alone. */
 bool fl_slots_ready(fl_slots *s, fl_slot *slot, const int32_t *ids);
 void fl_slots_close(fl_slots *s, fl_slot *slot);
-/* Evicts until so many rows fit; FL_EFULL. keep may be NULL. */
+/* Evicts, but for `keep` (may be NULL), until so many rows fit; FL_EFULL: they do not. */
 int fl_slots_make_room(fl_slots *s, size_t rows, const fl_prefix *keep, fl_err *err);
-/* True when that many rows could never fit, with nobody else there. */
+/* True when that many rows would not fit even if they were alone. */
 bool fl_slots_too_large(const fl_slots *s, size_t rows);
 
 #endif

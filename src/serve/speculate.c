@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 enum {
-  CHAIN = 64, /* positions looked at for one draft */
+  CHAIN = 64, /* positions compared for one draft */
   FIRST_BITS = 8,
   PROBE = 2, /* tokens of a probe */
   PAUSE_MIN = 32,
@@ -134,7 +134,8 @@ void fl_draft_make(fl_draft *d, const fl_suffix *const *source, size_t n_sources
 
 /* --- costs --- */
 
-/* Faster is believed at once, slower by and by: what makes a step slow is mostly somebody else. */
+/* A faster step counts at once, a slower one little by little: it is mostly other work that makes a
+ * step slow. */
 void fl_cost_learn(fl_cost *c, size_t rows, double seconds) {
   if (rows == 0 || rows > FL_COST_ROWS || !(seconds > 0)) return;
   float *t = &c->seconds[rows], x = (float)seconds;
@@ -146,11 +147,11 @@ void fl_cost_learn(fl_cost *c, size_t rows, double seconds) {
   *t = *t > 0 ? *t + (x < *t ? 0.5f : 0.05f) * (x - *t) : x;
 }
 
-/* The shape of a step's time before it is known: reading the weights costs as much as some rows. */
+/* Before anything is measured: reading the weights costs as much as some rows. */
 static double guess(size_t rows) { return 8 + (double)rows; }
 
-/* From the nearest numbers of rows that were measured, at least `sure` times; negative: none
- * was. */
+/* Interpolated from the nearest numbers of rows that were measured at least `sure` times; negative:
+ * there are none. */
 static double between(const fl_cost *c, size_t rows, size_t sure) {
   size_t low = rows, high = rows;
   while (low > 0 && c->n[low] < sure) low--;
@@ -194,7 +195,7 @@ size_t fl_gate_length(fl_gate *g, const fl_cost *c, size_t match, size_t rows, s
     best = d;
   }
   if (best > 0) return best;
-  /* Where more rows cost so much that even a draft that comes true brings little, none is tried. */
+  /* Where more rows cost so much that even a right draft gains little, none is tried. */
   if (max > PROBE) max = PROBE;
   const double probed = (double)(jobs + max) / fl_cost_of(c, rows + max);
   if (probed < 1.2 * (double)jobs / fl_cost_of(c, rows)) return 0;

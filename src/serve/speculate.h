@@ -1,14 +1,14 @@
-/* speculate.h - drafts of what comes next, and whether they pay.
+/* speculate.h - drafts of the next tokens, and whether they are worth their time.
  *
- * A suffix index holds a token list and finds in it the longest match with the end of another: what
- * followed there is the draft. Sources are the conversation itself, the texts of the chosen
- * documents and past answers from the same documents. A draft is only ever a guess: it is verified
- * in one forward together with the row that is due, and every token is taken by the sampler from
- * the logits of its own row, with one draw each. By the row rule these are the tokens, and the
+ * A suffix index holds a list of tokens and finds in it the longest match with the end of another
+ * list; the tokens that followed the match are the draft. Sources are the conversation itself, the
+ * texts of the chosen documents and earlier answers from the same documents. A draft is a guess: it
+ * is verified in one forward together with the row that is due, and every token is sampled from the
+ * logits of its own row, with one draw each. By the row rule these are the tokens, and the
  * draws, of decoding row by row; only the time differs.
  *
  * Whether a draft is tried, and how long, is decided by the measured time of steps by their number
- * of rows (fl_cost) and by how often this job's drafts came true (fl_gate).
+ * of rows (fl_cost) and by how many of this job's drafted tokens were right (fl_gate).
  */
 #ifndef FL_SERVE_SPECULATE_H
 #define FL_SERVE_SPECULATE_H
@@ -55,24 +55,24 @@ typedef struct fl_draft {
 void fl_draft_make(fl_draft *d, const fl_suffix *const *source, size_t n_sources,
                    const int32_t *tail, size_t n_tail, size_t max);
 
-/* Seconds of a step by its rows, as measured; smoothed over time, interpolated between. Until a
- * number of rows was measured FL_COST_SURE times it counts as no dearer than those that were say:
- * else one slow step, beside other work, would keep drafts of a length from ever being tried
- * again. */
+/* Seconds of a step by its number of rows, as measured: smoothed over time, interpolated between.
+ * A number of rows that was measured fewer than FL_COST_SURE times costs no more than its
+ * neighbours suggest: otherwise one slow step, beside other work, would keep drafts of that length
+ * from ever being tried again. */
 enum { FL_COST_ROWS = 192, FL_COST_SURE = 2 };
 typedef struct fl_cost {
   float seconds[FL_COST_ROWS + 1]; /* 0: not measured */
   uint8_t n[FL_COST_ROWS + 1];     /* how often, up to FL_COST_SURE */
 } fl_cost;
 void fl_cost_learn(fl_cost *c, size_t rows, double seconds);
-/* In arbitrary units before the first measurement. */
+/* Before the first measurement in an arbitrary unit. */
 double fl_cost_of(const fl_cost *c, size_t rows);
 
-/* One job's record. */
+/* What one job's drafts have been worth so far. */
 enum { FL_GATE_CLASSES = 3 };
 typedef struct fl_gate {
-  double hit[FL_GATE_CLASSES];    /* share of draft tokens that came true, by length of the match */
-  unsigned wait[FL_GATE_CLASSES]; /* chances to let go by before the next probe */
+  double hit[FL_GATE_CLASSES]; /* share of drafted tokens that were right, by length of the match */
+  unsigned wait[FL_GATE_CLASSES];  /* chances to skip before the next probe */
   unsigned pause[FL_GATE_CLASSES]; /* what `wait` is set to after a probe that failed */
 } fl_gate;
 void fl_gate_init(fl_gate *g);

@@ -1,4 +1,4 @@
-/* spill.c - the folder of spilled slots: what is in it, what leaves it. */
+/* spill.c - the list of spilled files, and the jobs of the disk that change it. */
 #include "serve/spill.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static void remove_named(const fl_spill *s, const char *name) {
   fl_free(path);
 }
 
-/* A reading of it comes before its removal. */
+/* A reading of the file that was submitted already still comes first. */
 static void forget(fl_spill *s, size_t i) {
   fl_spill_disk_remove(s->disk, s->file[i]);
   s->file[i] = s->file[--s->n];
@@ -57,7 +57,7 @@ static void drop_oldest(fl_spill *s) {
   forget(s, at);
 }
 
-/* The list takes f over. */
+/* The list owns f. */
 static void list_file(fl_spill *s, fl_spill_file *f) {
   f->used = ++s->clock;
   s->file[s->n++] = f;
@@ -149,14 +149,14 @@ void fl_spill_close(fl_spill *s) {
 /* --- saving --- */
 
 static bool begins_with(const fl_spill_file *f, const fl_spill_item *it) {
-  return f->owner == it->owner && strcmp(f->print, it->prefix->digest) == 0 && f->n >= it->n &&
+  return f->owner == it->owner && strcmp(f->digest, it->prefix->digest) == 0 && f->n >= it->n &&
          fl_common_ids(f->ids, f->n, it->ids, it->n) == it->n;
 }
 
 /* It writes, and its rows were not taken away. */
 static bool has_rows(const fl_spill_job *j) { return j->writes && j->seq != NULL; }
 
-/* True when a file begins with these tokens already, or will. */
+/* True when a file begins with these tokens, or will once it is written. */
 static bool covered(const fl_spill *s, const fl_spill_item *it) {
   for (size_t i = 0; i < s->n; i++)
     if (begins_with(s->file[i], it)) return true;
@@ -165,11 +165,11 @@ static bool covered(const fl_spill *s, const fl_spill_item *it) {
   return false;
 }
 
-/* Files that are beginnings of the new one. */
+/* Files whose tokens the new one begins with. */
 static void drop_contained(fl_spill *s, const fl_spill_file *whole) {
   for (size_t i = s->n; i-- > 0;) {
     const fl_spill_file *f = s->file[i];
-    if (f->owner == whole->owner && strcmp(f->print, whole->print) == 0 && f->n < whole->n &&
+    if (f->owner == whole->owner && strcmp(f->digest, whole->digest) == 0 && f->n < whole->n &&
         fl_common_ids(f->ids, f->n, whole->ids, whole->n) == f->n)
       forget(s, i);
   }
@@ -186,7 +186,7 @@ static int describe(fl_spill *s, const fl_spill_item *it, fl_spill_file *f) {
   if (f->name == NULL || f->ids == NULL || f->doc == NULL) return FL_ENOMEM;
   memcpy(f->ids, it->ids, it->n * sizeof *f->ids);
   memcpy(f->doc, it->prefix->doc, it->prefix->n_docs * sizeof *f->doc);
-  snprintf(f->print, sizeof f->print, "%s", it->prefix->digest);
+  snprintf(f->digest, sizeof f->digest, "%s", it->prefix->digest);
   snprintf(f->key, sizeof f->key, "%s", it->key);
   return FL_OK;
 }
@@ -348,7 +348,7 @@ void fl_spill_collect(fl_spill *s) {
   }
 }
 
-/* What is listed may push others out, which are to be removed then. */
+/* A file that is listed may push others out of the list, which are then removed. */
 bool fl_spill_wait(fl_spill *s) {
   bool all = fl_worker_finish(s->disk->worker);
   fl_spill_collect(s);
@@ -362,7 +362,7 @@ bool fl_spill_wait(fl_spill *s) {
 static size_t shared(const fl_spill_file *f, const fl_prefix *prefix, uint32_t owner,
                      const int32_t *ids, size_t n) {
   if (f->owner != owner || f->prefix_rows != prefix->rows) return 0;
-  return strcmp(f->print, prefix->digest) == 0 ? fl_common_ids(f->ids, f->n, ids, n) : 0;
+  return strcmp(f->digest, prefix->digest) == 0 ? fl_common_ids(f->ids, f->n, ids, n) : 0;
 }
 
 fl_spill_file *fl_spill_find(fl_spill *s, const fl_prefix *prefix, uint32_t owner,

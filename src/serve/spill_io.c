@@ -20,7 +20,7 @@ typedef struct head {
   uint32_t type, n_layers;
   uint64_t n, prefix_rows;
   uint32_t n_docs, owner;
-  char model[FL_HASH_TEXT], print[FL_HASH_TEXT], key[FL_HASH_TEXT];
+  char model[FL_HASH_TEXT], digest[FL_HASH_TEXT], key[FL_HASH_TEXT];
 } head;
 _Static_assert(sizeof(head) == 160, "the head has no gaps");
 
@@ -84,7 +84,7 @@ static void put_head(writer *w, const fl_spill_shape *s, const fl_spill_file *f)
              .owner = f->owner };
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.model, sizeof h.model, "%s", s->model_hash);
-  snprintf(h.print, sizeof h.print, "%s", f->print);
+  snprintf(h.digest, sizeof h.digest, "%s", f->digest);
   snprintf(h.key, sizeof h.key, "%s", f->key);
   put(w, &h, sizeof h);
   for (size_t l = 0; l < h.n_layers; l++) {
@@ -97,7 +97,7 @@ static void put_head(writer *w, const fl_spill_shape *s, const fl_spill_file *f)
   put(w, f->ids, f->n * sizeof *f->ids);
 }
 
-/* k, v [BLOCK, width] and room for one of them in f16. */
+/* k, v: [BLOCK, width]; half: one of them in f16. */
 typedef struct block {
   float *k, *v;
   uint16_t *half;
@@ -137,7 +137,7 @@ static void put_layer(writer *w, const fl_spill_shape *s, const fl_spill_file *f
   }
 }
 
-static int rows_gone(const char *path, fl_err *err) {
+static int too_slow(const char *path, fl_err *err) {
   return fl_fail(err, FL_EBUSY, "%s: its disk takes and gives too slowly; see whether it answers",
                  path);
 }
@@ -162,13 +162,13 @@ static int write_all(const fl_spill_shape *s, const char *path, const fl_spill_f
   if (close(w.fd) != 0 && w.failed == 0) w.failed = errno;
   fl_hasher_free(w.hash);
   block_release(&b);
-  if (w.failed == ECANCELED) return rows_gone(path, err);
+  if (w.failed == ECANCELED) return too_slow(path, err);
   return w.failed == 0 ? FL_OK : fl_fs_fail_errno(err, path, "written", w.failed);
 }
 
 int fl_spill_write_file(const fl_spill_shape *shape, const char *dir, const fl_spill_file *f,
                         const fl_spill_rows *rows, fl_err *err) {
-  if (rows->borrow(rows->ctx) == NULL) return rows_gone(dir, err); /* before it was begun */
+  if (rows->borrow(rows->ctx) == NULL) return too_slow(dir, err); /* before it was begun */
   rows->give_back(rows->ctx);
   char *path = fl_fs_join(dir, f->name), *temp = path != NULL ? fl_asprintf("%s.tmp", path) : NULL;
   int rc = FL_ENOMEM;
@@ -185,7 +185,7 @@ int fl_spill_write_file(const fl_spill_shape *shape, const char *dir, const fl_s
 
 /* --- reading --- */
 
-/* By plain reads: a page of a mapping that the disk does not give would end the process. */
+/* By read(2): in a mapping, a page that cannot be read would end the process. */
 typedef struct reader {
   const char *path;
   int fd;
@@ -252,7 +252,7 @@ static int check_head(const fl_spill_shape *s, const reader *r, head *h, uint64_
   const int rc = get(r, h, sizeof *h, 0, err);
   if (rc != FL_OK) return rc;
   if (memcmp(h->magic, magic, sizeof magic) != 0) return damaged(r, "not a spilled slot", err);
-  if (!text_ok(h->model) || !text_ok(h->print) || !text_ok(h->key))
+  if (!text_ok(h->model) || !text_ok(h->digest) || !text_ok(h->key))
     return damaged(r, "a damaged head", err);
   if (strcmp(h->model, s->model_hash) != 0 || h->type != (s->type == FL_KV_F16)) return FL_ENOENT;
   if (h->n_layers != s->n_layers || h->n == 0 || h->n > s->n_ctx || h->prefix_rows > s->n_ctx ||
@@ -278,7 +278,7 @@ static int get_lists(const fl_spill_shape *s, const reader *r, const head *h, fl
   return rc;
 }
 
-/* The description of the file, and where its rows begin. */
+/* *out = everything but the rows, which begin at *rows_at. */
 static int get_head(const fl_spill_shape *s, const reader *r, fl_spill_file *out, uint64_t *rows_at,
                     fl_err *err) {
   head h;
@@ -293,7 +293,7 @@ static int get_head(const fl_spill_shape *s, const reader *r, fl_spill_file *out
   f.n_docs = h.n_docs;
   f.owner = h.owner;
   f.prefix_rows = (size_t)h.prefix_rows;
-  memcpy(f.print, h.print, sizeof f.print);
+  memcpy(f.digest, h.digest, sizeof f.digest);
   memcpy(f.key, h.key, sizeof f.key);
   *out = f;
   return FL_OK;
@@ -315,14 +315,14 @@ static int check_same(const fl_spill_shape *s, const reader *r, const fl_spill_f
   fl_spill_file f = { 0 };
   int rc = get_head(s, r, &f, rows_at, err);
   if (rc == FL_OK &&
-      (f.n != want->n || f.prefix_rows != want->prefix_rows || strcmp(f.print, want->print) != 0 ||
-       memcmp(f.ids, want->ids, f.n * sizeof *f.ids) != 0))
+      (f.n != want->n || f.prefix_rows != want->prefix_rows ||
+       strcmp(f.digest, want->digest) != 0 || memcmp(f.ids, want->ids, f.n * sizeof *f.ids) != 0))
     rc = damaged(r, "not what it was", err);
   fl_spill_file_release(&f);
   return rc;
 }
 
-/* Whether the rows are still wanted; tells that the disk has given something. */
+/* Whether the rows are still wanted. Counts as progress of the disk. */
 static bool wanted(const fl_spill_rows *rows) {
   const bool are = rows->borrow(rows->ctx) != NULL;
   if (are) rows->give_back(rows->ctx);
@@ -341,7 +341,7 @@ static int check_sum(const reader *r, const fl_spill_rows *rows, fl_err *err) {
   for (uint64_t at = 0; rc == FL_OK && at < end; at += PIECE) {
     const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
     rc = get(r, piece, n, at, err);
-    if (rc == FL_OK && !wanted(rows)) rc = rows_gone(r->path, err);
+    if (rc == FL_OK && !wanted(rows)) rc = too_slow(r->path, err);
     if (rc == FL_OK) fl_hasher_add(hash, piece, n);
   }
   if (rc == FL_OK) rc = get(r, says, sizeof says, end, err);
@@ -354,7 +354,7 @@ static int check_sum(const reader *r, const fl_spill_rows *rows, fl_err *err) {
   return rc;
 }
 
-/* x[n] = values at `at`. */
+/* x[n] = the values at byte `at`. */
 static int get_values(const fl_spill_shape *s, const reader *r, float *x, uint64_t at, size_t n,
                       block *b, fl_err *err) {
   const bool half = value_bytes(s) == 2;
@@ -365,7 +365,7 @@ static int get_values(const fl_spill_shape *s, const reader *r, float *x, uint64
   return rc;
 }
 
-/* The first n rows, which begin at `from`. */
+/* Copies the first n rows; the file's rows begin at byte `from`. */
 static int get_rows(const fl_spill_shape *s, const reader *r, uint64_t from,
                     const fl_spill_file *file, const fl_spill_rows *rows, size_t n, block *b,
                     fl_err *err) {
@@ -379,7 +379,7 @@ static int get_rows(const fl_spill_shape *s, const reader *r, uint64_t from,
       if (rc == FL_OK) rc = get_values(s, r, b->v, v, count * width, b, err);
       if (rc != FL_OK) return rc;
       fl_seq *seq = rows->borrow(rows->ctx);
-      if (seq == NULL) return rows_gone(r->path, err);
+      if (seq == NULL) return too_slow(r->path, err);
       fl_seq_write(seq, l, file->prefix_rows + at, count, b->k, b->v);
       rows->give_back(rows->ctx);
     }
@@ -393,7 +393,7 @@ int fl_spill_read_rows(const fl_spill_shape *shape, const char *path, const fl_s
   reader r;
   block b = { 0 };
   uint64_t at = 0;
-  if (!wanted(rows)) return rows_gone(path, err); /* before it was begun */
+  if (!wanted(rows)) return too_slow(path, err); /* before it was begun */
   int rc = open_file(&r, path, err);
   if (rc != FL_OK) return rc;
   rc = check_same(shape, &r, file, &at, err);

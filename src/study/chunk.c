@@ -17,7 +17,6 @@
  */
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "study/study.h"
 

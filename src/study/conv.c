@@ -1,6 +1,7 @@
 /* conv.c - conversations and their teacher targets. */
 #include "study/conv.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,6 +11,13 @@ static void targets_release(fl_targets *t) {
   fl_free(t->id);
   fl_free(t->prob);
   *t = (fl_targets){ 0 };
+}
+
+double fl_targets_entropy(const fl_targets *t) {
+  double sum = 0;
+  for (size_t i = 0; i < t->first[t->n_rows]; i++)
+    if (t->prob[i] > 0) sum -= (double)t->prob[i] * log((double)t->prob[i]);
+  return sum;
 }
 
 void fl_conv_release(fl_conv *c) {

@@ -30,6 +30,12 @@ static void print_conv(fl_buf *out, const fl_conv *c) {
   print_text(out, "kind", fl_conv_kind(c));
   fl_jsonw_u64(out, "first", c->first);
   fl_jsonw_u64(out, "end", c->end);
+  if (c->at_end > 0) {
+    fl_jsonw_open(out, "at", '[');
+    fl_jsonw_u64(out, NULL, c->at_first);
+    fl_jsonw_u64(out, NULL, c->at_end);
+    fl_jsonw_close(out, ']');
+  }
   print_text(out, "request", c->request);
   print_text(out, "answer", c->answer);
   fl_jsonw_open(out, "tokens", '[');
@@ -126,6 +132,20 @@ static int read_targets(fl_conv *c, const fl_json *arr, const fl_conv_limits *l)
   return FL_OK;
 }
 
+/* What it is about, where that is said: a part of the chunk. */
+static int read_at(fl_conv *c, const fl_json *at) {
+  uint64_t first = 0, end = 0;
+  if (at == NULL) return FL_OK;
+  if (!fl_json_is_arr(at) || fl_json_len(at) != 2 ||
+      !below(fl_json_first(at), (uint64_t)c->end, &first) ||
+      !below(fl_json_next(fl_json_first(at)), (uint64_t)c->end + 1, &end) || first < c->first ||
+      end <= first)
+    return FL_EINPUT;
+  c->at_first = (size_t)first;
+  c->at_end = (size_t)end;
+  return FL_OK;
+}
+
 static int read_span(fl_conv *c, const fl_json *o) {
   uint64_t first = 0, end = 0;
   const char *kind = NULL, *request = "", *answer = "";
@@ -150,6 +170,7 @@ static int read_span(fl_conv *c, const fl_json *o) {
 int fl_conv_parse(fl_conv *out, const fl_json *line, const fl_conv_limits *limits) {
   fl_conv c = { 0 };
   int rc = read_span(&c, line);
+  if (rc == FL_OK) rc = read_at(&c, fl_json_get(line, "at"));
   if (rc == FL_OK) rc = read_tokens(&c, fl_json_get(line, "tokens"), limits);
   if (rc == FL_OK) rc = read_sup(&c, fl_json_get(line, "sup"), limits);
   if (rc == FL_OK) rc = read_targets(&c, fl_json_get(line, "targets"), limits);

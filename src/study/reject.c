@@ -12,6 +12,10 @@ const char *fl_reject_name(fl_reject r) {
   case FL_REJECT_CUT: return "cut";
   case FL_REJECT_LONG: return "long";
   case FL_REJECT_REPETITIVE: return "repetitive";
+  case FL_REJECT_FOREIGN: return "foreign";
+  case FL_REJECT_ECHO: return "echo";
+  case FL_REJECT_UNSURE: return "unsure";
+  case FL_REJECT_SAME: return "same";
   }
   return NULL;
 }

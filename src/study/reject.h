@@ -11,10 +11,15 @@ typedef enum fl_reject {
   FL_REJECT_EMPTY,
   FL_REJECT_CUT,
   FL_REJECT_LONG,
-  FL_REJECT_REPETITIVE
+  FL_REJECT_REPETITIVE,
+  FL_REJECT_FOREIGN, /* a request that asks nothing, or a text with no word of what it is about */
+  FL_REJECT_ECHO,    /* an answer that says nothing beyond its request */
+  FL_REJECT_UNSURE,  /* a given answer that the teacher does not believe */
+  FL_REJECT_SAME     /* a request that was there before */
 } fl_reject;
 
-/* "empty", "cut", "long", "repetitive" as in the event log; NULL for FL_REJECT_NOT. */
+/* "empty", "cut", "long", "repetitive", "foreign", "echo", "unsure", "same" as in the event log;
+ * NULL for FL_REJECT_NOT. */
 const char *fl_reject_name(fl_reject r);
 
 /* What a bot wrote, its reasoning and surrounding white space taken off. */
@@ -26,7 +31,8 @@ typedef struct fl_written {
   bool cut;          /* the limit ended it */
 } fl_written;
 
-/* In this order: empty, cut, long (over 16 bytes for every token allowed), repetitive. */
+/* The first four of these alone, in this order: empty, cut, long (over 16 bytes for every token
+ * allowed), repetitive. */
 fl_reject fl_reject_judge(const fl_written *w);
 
 /* A loop: 16 tokens or more of which one 4-gram, counted without overlap, makes up over half; or

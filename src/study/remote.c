@@ -2,6 +2,7 @@
  * and a reply that cannot be used counts as one that was refused. */
 #include "study/remote.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -204,6 +205,7 @@ static void emit(maker *mk, const item *it, const char *answer, fl_reject why, c
                                           .kind = seed_of(mk, it)->kind,
                                           .first = it->first,
                                           .end = it->end,
+                                          .teacher = NAN,
                                           .request = it->request,
                                           .request_len = it->request ? strlen(it->request) : 0,
                                           .answer = answer,
@@ -487,6 +489,9 @@ int fl_remote_make(fl_conv *out, bool *ok, const fl_conv_plan *plans,
   const double start_s = fl_now_s();
   if (o->turns > 1)
     return fl_fail(err, FL_EUSAGE, "--turns: a remote generator makes one; leave it out");
+  if (fl_mix_is_anchored(&o->mix))
+    return fl_fail(err, FL_EUSAGE,
+                   "--kinds: a remote generator makes the seeds alone; leave it out");
   memset(out, 0, n * sizeof *out);
   memset(ok, 0, n * sizeof *ok);
   int rc = set_up(&mk, plans, docs);

@@ -16,6 +16,7 @@
 #include "base/events.h"
 #include "model/generate.h"
 #include "model/pass.h"
+#include "study/mix.h"
 
 typedef struct fl_study_options {
   size_t chunk_min, chunk_max; /* tokens */
@@ -27,6 +28,7 @@ typedef struct fl_study_options {
   double think;                     /* probability that bot A reasons before its request */
   const struct fl_seed_kind *seeds; /* NULL: fl_seed_kinds */
   size_t n_seeds;
+  fl_mix mix; /* of kinds; zeroed: the seeds alone */
   uint64_t seed;
   bool (*cancelled)(void *ctx); /* polled before every pass of the model; true ends the call with
                                    FL_EINTR. May be NULL */
@@ -46,6 +48,7 @@ typedef struct fl_doc_text {
   size_t len;
   size_t n_tokens;
   const uint32_t *token_end; /* [n_tokens] byte offset after token i, at a UTF-8 boundary */
+  const char *name;          /* of the document, for requests; borrowed, NULL: not known */
 } fl_doc_text;
 
 /* Tokenises a document and notes where its tokens end. Copies the text; where the tokenizer changes
@@ -64,15 +67,19 @@ typedef struct fl_targets {
   float *prob;
 } fl_targets;
 
+/* The loss of a student that gives these very probabilities, summed over the rows. */
+double fl_targets_entropy(const fl_targets *t);
+
 /* One conversation, ready for the student. Owned by the caller (fl_conv_release). */
 typedef struct fl_conv {
   fl_ids tokens; /* user turn, opener, answer (and end of turn if B stopped by itself) */
   uint32_t *sup; /* [targets.n_rows] index in tokens whose output predicts the target */
   fl_targets targets;
-  uint32_t kind;          /* index in fl_seed_kinds; FL_N_SEED_KINDS: another, by name */
-  char *kind_name;        /* of another; owned */
-  size_t first, end;      /* chunk span in document tokens */
-  char *request, *answer; /* of several turns with an empty line between */
+  uint32_t kind;           /* index in fl_seed_kinds; FL_N_SEED_KINDS: another, by name */
+  char *kind_name;         /* of another; owned */
+  size_t first, end;       /* chunk span in document tokens */
+  size_t at_first, at_end; /* what of it the conversation is about; 0, 0: all */
+  char *request, *answer;  /* of several turns with an empty line between */
 } fl_conv;
 /* The name of its kind; never NULL. */
 const char *fl_conv_kind(const fl_conv *c);
@@ -81,8 +88,8 @@ void fl_conv_release(fl_conv *c);
 /* What to make: pure function of (seed, document, round, conversation). */
 typedef struct fl_conv_plan {
   uint32_t doc, round, conv; /* keys of the random streams; doc also labels events */
-  uint32_t draw;             /* how many conversations of this document were made before: chunk
-                                  and seed kind follow from it and the document alone */
+  uint32_t draw;             /* how many conversations of this document were made before: kind and
+                                  chunk follow from it and the document alone */
 } fl_conv_plan;
 
 /* Counts over a call, for logging. */
@@ -91,8 +98,9 @@ typedef struct fl_study_stats {
   double gen_s;
 } fl_study_stats;
 
-/* The chunk of a plan: half-open token span. Draws 0..S-1, S..2S-1, ... of a document cover it
- * exactly once each, S being about n_tokens / mean chunk length (chunk.c says how). */
+/* The chunk of a plan of the seeds alone: half-open token span. Draws 0..S-1, S..2S-1, ... of a
+ * document cover it exactly once each, S being about n_tokens / mean chunk length (chunk.c says
+ * how). */
 void fl_study_chunk(const fl_study_options *o, const fl_doc_text *doc, const fl_conv_plan *plan,
                     size_t *first, size_t *end);
 

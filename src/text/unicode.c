@@ -3,6 +3,7 @@
 #include "text/unicode.h"
 
 #include <stdlib.h>
+#include <unicase.h>
 #include <unictype.h>
 #include <uninorm.h>
 
@@ -22,6 +23,17 @@ fl_uc_class fl_uc_classify(uint32_t cp) {
   if (uc_is_general_category_withtable(cp, UC_CATEGORY_MASK_N)) return FL_UC_NUMBER;
   if (uc_is_property_white_space(cp)) return FL_UC_SPACE;
   return FL_UC_OTHER;
+}
+
+bool fl_uc_is_upper(uint32_t cp) { return cp < 0x80 ? cp >= 'A' && cp <= 'Z' : uc_is_upper(cp); }
+
+uint32_t fl_uc_fold(uint32_t cp) {
+  if (cp < 0x80) return cp >= 'A' && cp <= 'Z' ? cp + ('a' - 'A') : cp;
+  ucs4_t parts[UC_DECOMPOSITION_MAX_LENGTH];
+  /* A syllable of Hangul is not a letter with accents. */
+  bool hangul = cp >= 0xAC00 && cp <= 0xD7A3;
+  while (!hangul && uc_canonical_decomposition(cp, parts) > 0 && parts[0] != cp) cp = parts[0];
+  return uc_tolower(cp);
 }
 
 static bool is_ascii(const char *s, size_t len) {

@@ -23,6 +23,8 @@ struct fl_stepper {
   fl_pass *pass;
   fl_stepper_limits lim;
   size_t pass_rows, pass_convs;
+  size_t n_grad_parts;
+  fl_arena arena;          /* of the arrays */
   fl_prefix_part *prefix;  /* [max_convs, max_parts] of the running group */
   fl_span *span;           /* [max_convs] */
   fl_grad_span *grad_span; /* [max_convs] */
@@ -64,20 +66,23 @@ static const fl_step_conv *own(const job *j, size_t at) { return &j->convs[j->s-
 
 /* --- birth --------------------------------------------------------------------------------- */
 
+static void carve_scratch(fl_arena *a, void *ctx) {
+  fl_stepper *s = ctx;
+  const fl_stepper_limits *l = &s->lim;
+  s->prefix = fl_arena_take(a, s->n_grad_parts, sizeof *s->prefix);
+  s->span = fl_arena_take(a, l->max_convs, sizeof *s->span);
+  s->grad_span = fl_arena_take(a, l->max_convs, sizeof *s->grad_span);
+  s->grad_part = fl_arena_take(a, s->n_grad_parts, sizeof *s->grad_part);
+  s->row = fl_arena_take(a, l->max_sup, sizeof *s->row);
+  s->target = fl_arena_take(a, l->max_sup, sizeof *s->target);
+  s->row_loss = fl_arena_take(a, l->max_sup, sizeof *s->row_loss);
+}
+
 static int alloc_scratch(fl_stepper *s, fl_err *err) {
   const fl_stepper_limits *l = &s->lim;
-  size_t n_grad_parts;
-  if (!fl_mul_size(l->max_convs, l->max_parts, &n_grad_parts))
+  if (!fl_mul_size(l->max_convs, l->max_parts, &s->n_grad_parts))
     return fl_fail(err, FL_ENOMEM, "too many conversations in a step; lower --accum");
-  s->prefix = fl_calloc(n_grad_parts, sizeof *s->prefix);
-  s->span = fl_calloc(l->max_convs, sizeof *s->span);
-  s->grad_span = fl_calloc(l->max_convs, sizeof *s->grad_span);
-  s->grad_part = fl_calloc(n_grad_parts, sizeof *s->grad_part);
-  s->row = fl_calloc(l->max_sup, sizeof *s->row);
-  s->target = fl_calloc(l->max_sup, sizeof *s->target);
-  s->row_loss = fl_calloc(l->max_sup, sizeof *s->row_loss);
-  if (!s->prefix || !s->span || !s->grad_span || !s->grad_part || !s->row || !s->target ||
-      !s->row_loss)
+  if (fl_arena_lay_out(&s->arena, carve_scratch, s) != FL_OK)
     return fl_fail(err, FL_ENOMEM, "out of memory for a training step; lower --accum");
   return fl_shard_init(&s->shard, l->dist, l->max_convs, l->max_parts, err);
 }
@@ -123,16 +128,12 @@ int fl_stepper_new(fl_stepper **out, const fl_model *m, fl_team *team, const fl_
 void fl_stepper_free(fl_stepper *s) {
   if (!s) return;
   fl_pass_free(s->pass);
-  fl_free(s->prefix);
-  fl_free(s->span);
-  fl_free(s->grad_span);
-  fl_free(s->grad_part);
-  fl_free(s->row);
-  fl_free(s->target);
-  fl_free(s->row_loss);
+  fl_arena_release(&s->arena);
   fl_shard_release(&s->shard);
   fl_free(s);
 }
+
+const double *fl_stepper_losses(const fl_stepper *s) { return s->shard.loss; }
 
 /* --- checks -------------------------------------------------------------------------------- */
 
@@ -184,13 +185,6 @@ static int check_conv(const job *j, const fl_step_conv *sc) {
   return FL_OK;
 }
 
-static double entropy(const fl_targets *t) {
-  double sum = 0;
-  for (size_t i = 0; i < t->first[t->n_rows]; i++)
-    if (t->prob[i] > 0) sum -= (double)t->prob[i] * log((double)t->prob[i]);
-  return sum;
-}
-
 static int check_job(job *j) {
   if (j->n_convs == 0 || j->n_convs > j->s->lim.max_convs)
     return fl_fail(j->err, FL_EINPUT, "a step of %zu conversations where 1 to %zu were planned for",
@@ -200,7 +194,7 @@ static int check_job(job *j) {
     if (rc != FL_OK) return rc;
     j->n_sup += j->convs[i].conv->targets.n_rows;
     j->n_rows += conv_rows(j->convs[i].conv);
-    j->teacher += entropy(&j->convs[i].conv->targets);
+    j->teacher += fl_targets_entropy(&j->convs[i].conv->targets);
   }
   j->scale = (float)(1.0 / (double)j->n_sup);
   return FL_OK;

@@ -76,6 +76,9 @@ void fl_stepper_free(fl_stepper *s);
  * FL_EFAIL before any cartridge moved. */
 int fl_step(fl_stepper *s, fl_trainable *trainables, size_t n_trainees, const fl_step_conv *convs,
             size_t n_convs, const fl_step_options *o, fl_step_result *r, fl_err *err);
+/* [n_convs] of the last call that gave FL_OK: the loss of each conversation, summed over its
+ * supervised positions. Until the next call. */
+const double *fl_stepper_losses(const fl_stepper *s);
 /* Losses only (held-out), nothing changes; by this rank alone. */
 int fl_step_eval(fl_stepper *s, const fl_trainable *trainables, size_t n_trainees,
                  const fl_step_conv *convs, size_t n_convs, fl_step_result *r, fl_err *err);

@@ -14,26 +14,28 @@ typedef struct batch {  /* of documents that have none yet */
   const fl_doc_text **text;
   fl_conv *conv;
   bool *ok;
+  fl_arena arena; /* of all these */
 } batch;
+
+static void carve_batch(fl_arena *a, void *ctx) {
+  batch *b = ctx;
+  const size_t n = b->most * b->each;
+  b->slot = fl_arena_take(a, b->most, sizeof *b->slot);
+  b->plan = fl_arena_take(a, n, sizeof *b->plan);
+  b->text = fl_arena_take(a, n, sizeof *b->text);
+  b->conv = fl_arena_take(a, n, sizeof *b->conv);
+  b->ok = fl_arena_take(a, n, sizeof *b->ok);
+}
 
 static int batch_init(batch *b, size_t most, size_t each, fl_err *err) {
   *b = (batch){ .most = most, .each = each };
-  b->slot = fl_calloc(most, sizeof *b->slot);
-  b->plan = fl_calloc(most * each, sizeof *b->plan);
-  b->text = fl_calloc(most * each, sizeof *b->text);
-  b->conv = fl_calloc(most * each, sizeof *b->conv);
-  b->ok = fl_calloc(most * each, sizeof *b->ok);
-  if (b->slot && b->plan && b->text && b->conv && b->ok) return FL_OK;
+  if (fl_arena_lay_out(&b->arena, carve_batch, b) == FL_OK) return FL_OK;
   return fl_fail(err, FL_ENOMEM, "not enough memory for held-out conversations");
 }
 
 static void batch_release(batch *b) {
   for (size_t i = 0; b->conv != NULL && i < b->most * b->each; i++) fl_conv_release(&b->conv[i]);
-  fl_free(b->slot);
-  fl_free(b->plan);
-  fl_free(b->text);
-  fl_free(b->conv);
-  fl_free(b->ok);
+  fl_arena_release(&b->arena);
 }
 
 static void batch_add(batch *b, const fl_trainer *t, size_t slot) {

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "fleet/train_options.h"
+#include "study/note.h"
 #include "trainer/state.h"
-#include "kernels/peak.h"
 
 /* The ids of documents given by their positions. */
 static void put_ids(fl_event *e, const char *key, const fl_fleet *f, const size_t *doc, size_t n) {
@@ -32,6 +32,21 @@ static void put_residents(fl_event *e, const fl_trainer *t) {
 void fl_log_docs(const fl_trainer *t) {
   for (size_t i = 0; i < t->f->m.n; i++)
     fl_log_doc(t->f, i, t->f->m.doc[i].steps > 0 ? "kept" : "new");
+}
+
+void fl_log_same(const fl_trainer *t, const fl_conv_plan *plan, const fl_conv *c) {
+  if (!fl_dist_leads(t->f->dist)) return;
+  fl_study_log(t->f->log, &(fl_study_note){ .plan = plan,
+                                            .kind = fl_conv_kind(c),
+                                            .first = c->first,
+                                            .end = c->end,
+                                            .at_first = c->at_first,
+                                            .at_end = c->at_end,
+                                            .teacher = NAN,
+                                            .request = c->request,
+                                            .request_len = strlen(c->request),
+                                            .why = FL_REJECT_SAME,
+                                            .of = "request" });
 }
 
 void fl_log_replayed(const fl_trainer *t, size_t doc, uint32_t conv, const fl_conv *c) {
@@ -70,6 +85,25 @@ static void put_visibility(fl_event *e, const fl_trainer *t, const fl_round_repo
   fl_jsonw_close(b, '}');
 }
 
+void fl_round_gain(fl_buf *out, const fl_step_conv *conv, const double *loss, size_t n) {
+  fl_jsonw_open(out, NULL, '{');
+  for (size_t i = 0; i < n; i++) {
+    const char *kind = fl_conv_kind(conv[i].conv);
+    double gain = 0;
+    size_t tokens = 0, first = 0;
+    while (strcmp(fl_conv_kind(conv[first].conv), kind) != 0) first++;
+    if (first < i) continue;
+    for (size_t j = i; j < n; j++) {
+      const fl_conv *c = conv[j].conv;
+      if (strcmp(fl_conv_kind(c), kind) != 0) continue;
+      gain += loss[j] - fl_targets_entropy(&c->targets);
+      tokens += c->targets.n_rows;
+    }
+    fl_jsonw_num(out, kind, gain / (double)tokens);
+  }
+  fl_jsonw_close(out, '}');
+}
+
 void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_fleet *f = t->f;
   fl_event e;
@@ -83,6 +117,7 @@ void fl_log_round(fl_trainer *t, const fl_round_report *r) {
   fl_event_int(&e, "tokens", (int64_t)r->step.n_sup);
   fl_event_int(&e, "rows", (int64_t)r->step.n_rows);
   fl_event_int(&e, "fresh", (int64_t)r->n_fresh);
+  if (r->gain.data && !r->gain.oom) fl_jsonw_raw(&e.text, "gain", r->gain.data, r->gain.len);
   put_visibility(&e, t, r);
   fl_event_num(&e, "seconds", r->seconds);
   fl_event_num(&e, "gen_s", r->study.gen_s);

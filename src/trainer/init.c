@@ -72,7 +72,7 @@ static void pass_progress_on(void *ctx, const fl_progress *p) {
 }
 
 int fl_trainer_index(fl_trainer *t, fl_err *err) {
-  if (t->f->m.index_file != NULL) return FL_OK;
   const fl_train_hooks hooks = { .ctx = t, .poll = poll_trainer, .progress = pass_progress_on };
-  return fl_index_rebuild(t->f, &hooks, err);
+  if (t->f->m.index_file != NULL) return fl_index_add_words(t->f, &hooks, err);
+  return fl_index_rebuild(t->f, false, &hooks, err);
 }

@@ -1,12 +1,13 @@
-/* init_rows.c - four ways to begin a cartridge. arXiv 2506.06266, section 5, compares the first two
- * and finds the model's own rows of the document's first tokens the best. */
+/* init_rows.c - five ways to begin a cartridge. arXiv 2506.06266, section 5, compares the first two
+ * and finds the model's own rows of the document's first tokens the better; matched ones know more
+ * of the document than either (init_match.h). */
 #include "trainer/init_rows.h"
 
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "cartridge/cartridge_io.h"
+#include "trainer/init_match.h"
 
 /* Tokens of the vocabulary that stand for text. */
 static int32_t draw_token(fl_rng *rng, const fl_tokenizer *t) {
@@ -125,6 +126,7 @@ int fl_fleet_init_rows(fl_cartridge *out, fl_fleet *f, size_t i, const char *tex
   case FL_INIT_RANDOM: return from_random(out, f, i, text, len, err);
   case FL_INIT_SUMMARY: return from_summary(out, f, text, len, err);
   case FL_INIT_FILE: return from_file(out, f, err);
+  case FL_INIT_MATCH: return fl_fleet_init_match(out, f, i, text, len, err);
   case FL_INIT_FIRST: break;
   }
   return fl_cartridge_birth(out, f->pass, f->pool[FL_KV_F32], text, len, (size_t)f->m.p,

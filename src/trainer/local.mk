@@ -8,6 +8,7 @@ src_libfltrainer_a_SOURCES = \
 	src/trainer/events.c \
 	src/trainer/heldout.c src/trainer/heldout.h \
 	src/trainer/init.c \
+	src/trainer/init_match.c src/trainer/init_match.h \
 	src/trainer/init_rows.c src/trainer/init_rows.h \
 	src/trainer/lookahead.c src/trainer/lookahead.h \
 	src/trainer/loop.c \

@@ -13,6 +13,8 @@ typedef struct batch { /* of one generation: what is asked for, then what is for
   fl_conv *conv;
   bool *ok;
   size_t n, most;
+  size_t room;
+  fl_arena arena; /* of the arrays */
 } batch;
 
 int fl_lookahead_init(fl_lookahead *a, size_t convs, fl_err *err) {
@@ -122,21 +124,23 @@ static int foretell(const fl_trainer *t, uint64_t round, size_t slot, size_t n, 
 
 /* --- making --- */
 
+static void carve_batch(fl_arena *a, void *ctx) {
+  batch *b = ctx;
+  b->plan = fl_arena_take(a, b->room, sizeof *b->plan);
+  b->text = fl_arena_take(a, b->room, sizeof *b->text);
+  b->conv = fl_arena_take(a, b->room, sizeof *b->conv);
+  b->ok = fl_arena_take(a, b->room, sizeof *b->ok);
+}
+
 static int batch_init(batch *b, size_t room, fl_err *err) {
-  b->plan = fl_calloc(room, sizeof *b->plan);
-  b->text = fl_calloc(room, sizeof *b->text);
-  b->conv = fl_calloc(room, sizeof *b->conv);
-  b->ok = fl_calloc(room, sizeof *b->ok);
-  if (b->plan != NULL && b->text != NULL && b->conv != NULL && b->ok != NULL) return FL_OK;
+  b->room = room;
+  if (fl_arena_lay_out(&b->arena, carve_batch, b) == FL_OK) return FL_OK;
   return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
 }
 
 static void batch_release(batch *b) {
   for (size_t i = 0; b->conv != NULL && i < b->n; i++) fl_conv_release(&b->conv[i]);
-  fl_free(b->plan);
-  fl_free(b->text);
-  fl_free(b->conv);
-  fl_free(b->ok);
+  fl_arena_release(&b->arena);
 }
 
 /* What was made joins what is there. At most one batch lies there between rounds: a new one goes

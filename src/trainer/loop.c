@@ -272,7 +272,7 @@ static int rounds(fl_trainer *t, fl_err *err) {
 /* Births and index are made by rank 0; the others read what it committed. */
 static int prepare(fl_trainer *t, fl_err *err) {
   fl_fleet *f = t->f;
-  bool changed = false, news = f->unsaved || f->m.index_file == NULL;
+  bool changed = false, news = f->unsaved || f->m.index_file == NULL || f->m.lexical_file == NULL;
   int rc = FL_OK;
   for (size_t i = 0; i < f->m.n; i++) news = news || !f->m.doc[i].born;
   if (fl_dist_leads(f->dist)) {

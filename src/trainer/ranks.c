@@ -23,6 +23,7 @@ typedef struct call {
   const fl_conv_plan *plan;
   const fl_doc_text *const *text;
   size_t n, first, end; /* this rank's share */
+  bool logged;          /* conversations of a round; others are held out */
   fl_study_stats stats;
   fl_err *err;
 } call;
@@ -48,6 +49,7 @@ static int make_share(call *c, fl_events *log) {
   fl_study_options o = fl_train_study(&t->f->opts);
   size_t made = c->first;
   int rc = FL_OK;
+  if (!c->logged) o.mix = fl_train_heldout_mix(&t->f->opts);
   o.cancelled = cancelled;
   o.cancel_ctx = t;
   while (rc == FL_OK && made < c->end) {
@@ -143,7 +145,9 @@ int fl_ranks_make(fl_trainer *t, int rc, fl_conv *conv, bool *ok, const fl_conv_
                   const fl_doc_text *const *text, size_t n, bool logged, fl_study_stats *stats,
                   fl_err *err) {
   fl_dist *d = t->f->dist;
-  call c = { .t = t, .conv = conv, .ok = ok, .plan = plan, .text = text, .n = n, .err = err };
+  call c = {
+    .t = t, .conv = conv, .ok = ok, .plan = plan, .text = text, .n = n, .logged = logged, .err = err
+  };
   fl_events *kept = NULL; /* events of a rank that has no file */
   const double began = fl_now_s();
   fl_thread_range(n, (unsigned)fl_dist_rank(d), (unsigned)fl_dist_count(d), &c.first, &c.end);

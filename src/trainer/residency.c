@@ -70,6 +70,7 @@ static int load_text(fl_resident *s, const fl_fleet *f, size_t doc, fl_err *err)
   int rc = fl_fleet_text(f, doc, &own, err);
   if (rc == FL_OK)
     rc = fl_doc_text_init(&s->text, fl_model_tokenizer(f->model), own.data, own.len, err);
+  s->text.name = f->m.doc[doc].name;
   fl_buf_release(&own);
   return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "study/echo.h"
 #include "trainer/dataset.h"
 #include "trainer/state.h"
 #include "trainer/distractors.h"
@@ -26,31 +27,29 @@ typedef struct round {
   uint32_t *draw;     /* [residents] */
   size_t n_convs;
   fl_study_stats stats;
+  fl_arena arena; /* of the arrays */
 } round_t;
 
 static void round_release(round_t *r) {
   for (size_t i = 0; r->fresh != NULL && i < r->n_fresh; i++) fl_conv_release(&r->fresh[i]);
-  fl_free(r->used);
-  fl_free(r->plan);
-  fl_free(r->fresh);
-  fl_free(r->ok);
-  fl_free(r->conv);
-  fl_free(r->parts);
-  fl_free(r->draw);
+  fl_arena_release(&r->arena);
+}
+
+static void carve_round(fl_arena *a, void *ctx) {
+  round_t *r = ctx;
+  const size_t n = r->n;
+  r->used = fl_arena_take(a, n, sizeof *r->used);
+  r->plan = fl_arena_take(a, n, sizeof *r->plan);
+  r->fresh = fl_arena_take(a, n, sizeof *r->fresh);
+  r->ok = fl_arena_take(a, n, sizeof *r->ok);
+  r->conv = fl_arena_take(a, n, sizeof *r->conv);
+  r->parts = fl_arena_take(a, n, r->t->plan.max_parts * sizeof *r->parts);
+  r->draw = fl_arena_take(a, r->t->res.n + 1, sizeof *r->draw);
 }
 
 static int round_alloc(round_t *r, fl_err *err) {
-  const size_t n = r->n;
-  r->used = fl_calloc(n, sizeof *r->used);
-  r->plan = fl_calloc(n, sizeof *r->plan);
-  r->fresh = fl_calloc(n, sizeof *r->fresh);
-  r->ok = fl_calloc(n, sizeof *r->ok);
-  r->conv = fl_calloc(n, sizeof *r->conv);
-  r->parts = fl_calloc(n, r->t->plan.max_parts * sizeof *r->parts);
-  r->draw = fl_calloc(r->t->res.n + 1, sizeof *r->draw);
-  if (!r->used || !r->plan || !r->fresh || !r->ok || !r->conv || !r->parts || !r->draw)
-    return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
-  return FL_OK;
+  if (fl_arena_lay_out(&r->arena, carve_round, r) == FL_OK) return FL_OK;
+  return fl_fail(err, FL_ENOMEM, "not enough memory for a round; lower --accum");
 }
 
 static int choose_target(round_t *r, fl_err *err) {
@@ -111,6 +110,29 @@ static void see(round_t *r, size_t j, const fl_conv *c) {
   r->conv[r->n_convs++] = (fl_step_conv){ .conv = c, .parts = parts, .n_parts = n };
 }
 
+static bool is_said(const fl_conv *list, const bool *ok, size_t n, const fl_conv *c) {
+  for (size_t i = 0; i < n; i++)
+    if ((ok == NULL || ok[i]) && fl_echo_same(list[i].request, c->request)) return true;
+  return false;
+}
+
+/* A fresh conversation whose request is that of one that is kept, or of one before it in this
+ * round, teaches nothing new. The seeds alone are taken as they come. */
+static void drop_same(round_t *r) {
+  if (!fl_mix_is_anchored(&r->t->f->opts.kinds)) return;
+  for (size_t i = 0; i < r->n_fresh; i++) {
+    const fl_conv *c = &r->fresh[i];
+    if (!r->ok[i] ||
+        !(is_said(r->s->kept.conv, NULL, r->s->kept.n, c) || is_said(r->fresh, r->ok, i, c)))
+      continue;
+    fl_log_same(r->t, &r->plan[i], c);
+    fl_conv_release(&r->fresh[i]);
+    r->ok[i] = false;
+    r->stats.rejected++;
+    r->stats.skipped++;
+  }
+}
+
 static void lay_out(round_t *r) {
   size_t next = 0;
   for (size_t j = 0; j < r->n; j++) {
@@ -130,11 +152,18 @@ static int step(round_t *r, fl_step_result *out, fl_err *err) {
   return fl_step(t->stepper, t->res.trainee, t->res.n, r->conv, r->n_convs, &so, out, err);
 }
 
+/* What a conversation is about; of a chunk that a bot asked something about, all. */
+static int cover(const round_t *r, const fl_conv *c) {
+  const bool anchored = c->at_end > 0;
+  return fl_coverage_add(&r->d->coverage, anchored ? c->at_first : c->first,
+                         anchored ? c->at_end : c->end);
+}
+
 /* Spans of a study file count where they lie within the document. */
 static int cover_given(round_t *r, fl_err *err) {
   for (size_t j = 0; r->s->n_given > 0 && j < r->n; j++) {
     const fl_conv *c = r->used[j];
-    if (c->end <= r->d->tokens && fl_coverage_add(&r->d->coverage, c->first, c->end) != FL_OK)
+    if (c->end <= r->d->tokens && cover(r, c) != FL_OK)
       return fl_fail(err, FL_ENOMEM, "not enough memory to note what was covered");
   }
   return FL_OK;
@@ -158,7 +187,7 @@ static int take_effect(round_t *r, fl_err *err) {
   int rc = cover_given(r, err);
   for (size_t i = 0; rc == FL_OK && i < r->n_fresh; i++) {
     if (!r->ok[i]) continue;
-    bool stored = fl_coverage_add(&r->d->coverage, r->fresh[i].first, r->fresh[i].end) == FL_OK;
+    bool stored = cover(r, &r->fresh[i]) == FL_OK;
     if (stored && f->opts.replay > 1) {
       stored = fl_replay_push(&r->s->kept, &r->fresh[i]) == FL_OK;
       r->s->kept_dirty = true;
@@ -183,14 +212,16 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
     rc = fl_lookahead_get(t, r.slot, r.plan, r.n_fresh, r.fresh, r.ok, &r.stats, err);
   if (rc == FL_OK) rc = fl_trainer_sync(t, err);
   if (rc != FL_OK) goto done;
+  drop_same(&r);
   lay_out(&r);
   const fl_rate rate = fl_train_rate(&t->f->opts);
   rep.lr = fl_rate_at(&rate, r.s->cart.steps);
   rc = step(&r, &rep.step, err);
   if (rc != FL_OK) goto done;
-  /* Logged before the fresh conversations move. */
+  /* Before the fresh conversations move. */
   rep.doc = r.s->doc;
   rep.conv = r.conv;
+  fl_round_gain(&rep.gain, r.conv, fl_stepper_losses(t->stepper), r.n_convs);
   rep.n_convs = r.n_convs;
   rep.n_fresh = r.n_fresh;
   rep.study = r.stats;
@@ -200,6 +231,7 @@ int fl_trainer_round(fl_trainer *t, fl_err *err) {
   rep.work = (fl_work){ after.flop - before.flop, after.bytes - before.bytes };
   if (rc == FL_OK) fl_log_round(t, &rep);
 done:
+  fl_buf_release(&rep.gain);
   round_release(&r);
   return rc;
 }

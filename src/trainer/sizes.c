@@ -15,7 +15,13 @@ fl_study_options fl_train_study(const fl_train_options *o) {
                              .turns = o->turns,
                              .think = o->think,
                              .temperature = 0.6,
+                             .mix = o->kinds,
                              .seed = o->seed };
+}
+
+fl_mix fl_train_heldout_mix(const fl_train_options *o) {
+  if (o->kinds.weight[FL_WAY_SENTENCE] == 0) return o->kinds;
+  return (fl_mix){ .weight = { [FL_WAY_SENTENCE] = 1 } };
 }
 
 /* Places that a step needs beside the prefix: user turn, opener, answer. */

@@ -23,7 +23,10 @@ int fl_train_sizes_make(fl_train_sizes *out, const fl_train_options *o, size_t p
 void fl_train_to_files(const fl_train_options *o, const char *dir, fl_cartridge *c, fl_adam *a);
 
 fl_step_options fl_train_step(const fl_train_options *o);
-/* Of the seven kinds of seeds, not to be cancelled. */
+/* Not to be cancelled, without seeds of the user's. */
 fl_study_options fl_train_study(const fl_train_options *o);
+/* The kinds of held-out conversations: questions on sentences where these are trained on, since
+ * that is how people ask; else what is trained on. */
+fl_mix fl_train_heldout_mix(const fl_train_options *o);
 
 #endif

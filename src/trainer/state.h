@@ -76,11 +76,17 @@ typedef struct fl_round_report {
   size_t n_convs, n_fresh;
   fl_step_result step;
   fl_study_stats study;
+  fl_buf gain; /* as fl_round_gain prints it */
   double lr, seconds;
   fl_work work; /* of the matrix products */
 } fl_round_report;
 void fl_log_docs(const fl_trainer *t);
+/* Appends an object: by kind of conversation, by how much the students did worse than their
+ * teacher, in nats a supervised token. loss [n]: fl_stepper_losses. */
+void fl_round_gain(fl_buf *out, const fl_step_conv *conv, const double *loss, size_t n);
 void fl_log_round(fl_trainer *t, const fl_round_report *r);
+/* A fresh conversation that is dropped for its request. */
+void fl_log_same(const fl_trainer *t, const fl_conv_plan *plan, const fl_conv *c);
 void fl_log_replayed(const fl_trainer *t, size_t doc, uint32_t conv, const fl_conv *c);
 void fl_log_rotation(const fl_trainer *t, const size_t *out, size_t n_out, const size_t *in,
                      size_t n_in);

@@ -18,7 +18,7 @@ check() {
       # external header -> how many files may include it
       limit["blis"] = 1; limit["cJSON"] = 1; limit["curses"] = 2; limit["microhttpd"] = 1
       limit["xxhash"] = 1; limit["histedit"] = 1; limit["readline"] = 1; limit["curl"] = 1
-      limit["mpi"] = 1
+      limit["mpi"] = 1; limit["sqlite3"] = 1
       allocators = "[^A-Za-z0-9_>.](malloc|calloc|realloc|reallocarray|aligned_alloc|" \
                    "posix_memalign|free|strdup|strndup|asprintf|vasprintf)[ \t]*[(]"
     }
@@ -61,6 +61,7 @@ check() {
       if (name ~ /(^|\/)(readline|history)\.h$/) kind = "readline"
       if (name ~ /(^|\/)curl\.h$/) kind = "curl"
       if (name ~ /(^|\/)mpi\.h$/) kind = "mpi"
+      if (name ~ /(^|\/)sqlite3(ext)?\.h$/) kind = "sqlite3"
       if (kind == "") next
       if (kind == "curses" && layer != "tui") fault("curses is for the dashboard only")
       if (!((kind, FILENAME) in seen)) {

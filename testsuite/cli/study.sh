@@ -76,6 +76,45 @@ run 0 study -m "$model" -d "$docs" --count $all $small -q && same "$out" "$work/
 checks=$((checks + 1))
 [ -e "$part" ] && fail 'a study that is done left its part'
 
+# Kinds that are about the text's own sentences: the same bytes alone, in company, and after a kill.
+small="$small --kinds quote=2,cloze,sentence=2,seeds"
+# shellcheck disable=SC2086
+{
+run 0 study -m "$model" -d "$docs" --count 18 $small -o "$work/kinds.jsonl" -q
+run 0 study -m "$model" -d "$docs" --count 18 $small --batch 1 -t 1 -q && same "$out" "$work/kinds.jsonl"
+}
+for kind in quote sentence; do says "$work/kinds.jsonl" "\"kind\":\"$kind\".*\"at\":\["; done
+says "$work/kinds.jsonl" '"kind":"quote".*"request":"[^"]*\\"(Hargate Lighthouse|Calcove Bakery|Quilridge Library|Tulby Mine)\\"'
+stop KILL
+[ $got -eq 137 ] || fail "a killed study gave $got: $(head -c 600 "$err")"
+all=$(($(tried) + 2))
+# shellcheck disable=SC2086
+{
+run 4 study -m "$model" -d "$docs" --count 9999 $small --kinds quote -o "$work/long.jsonl" -q && one_sentence
+run 0 study -m "$model" -d "$docs" --count $all --batch 3 $small -o "$work/long.jsonl" -q
+run 0 study -m "$model" -d "$docs" --count $all $small -q && same "$out" "$work/long.jsonl"
+run 2 study -m "$model" -d "$docs" --count 2 $small --generator http://127.0.0.1:9 -q &&
+  says "$err" 'kinds' && one_sentence
+}
+for list in '' quotes quote=21 quote, quote,quote seeds=0; do
+  run 2 study -m "$model" -d "$docs" --kinds "$list" && says "$err" 'kinds' && one_sentence
+done
+# A training that was stopped and one that was not: the same files, and what of the kinds was gained.
+kinds_train() {
+  # shellcheck disable=SC2086
+  run 0 train "$@" -m "$model" -d "$docs" --p 32 --budget 4 --accum 3 --heldout 1 --replay 2 \
+    --embed-chunk 100 $small -q
+}
+kinds_train "$work/whole" --rounds 6
+kinds_train "$work/parts" --rounds 2
+run 0 train "$work/parts" --resume --rounds 4 -q
+for f in "$work"/whole/*.safetensors "$work"/whole/*.jsonl; do
+  case $f in */events.jsonl) continue ;; esac
+  same "$f" "$work/parts/$(basename "$f")"
+done
+says "$work/whole/events.jsonl" '"ev":"round".*"gain":\{[^}]*"quote":[0-9.]+'
+says "$work/whole/fleet.json" '"kinds": *"seeds=1,quote=2,cloze=1,sentence=2"'
+
 run 0 study --show "$work/two.jsonl" --texts 1
 says "$out" "^conversations +$(lines "$work/two.jsonl")\$"
 says "$out" '^> [A-Z]'

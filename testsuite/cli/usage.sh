@@ -27,7 +27,7 @@ run 0 help --commands
 while read -r c; do
   "$FLOTILLA" help "$c" --options </dev/null | sed "s/^/$c$tab/"
 done <"$out" >"$work/options"
-for type in count u64 real bytes seconds choice text list on off; do
+for type in count u64 real bytes seconds choice form text list on off; do
   line=$(grep -m1 "^[a-z]*$tab[^$tab]*$tab[^$tab]*$tab$type$tab" "$work/options")
   c=$(echo "$line" | cut -f1)
   long=$(echo "$line" | cut -f2)
@@ -38,6 +38,7 @@ for type in count u64 real bytes seconds choice text list on off; do
       refused "$long -2" "$c" "$long" -2
       ;;
     choice) refused "$long nothing-like-it: unknown" "$c" "$long" nothing-like-it ;;
+    form) refused "$long: \"nothing-like-it\"" "$c" "$long" nothing-like-it ;;
     text | list) refused "$long needs a value" "$c" "$long" ;;
     on | off) refused "$long takes no value" "$c" "$long=1" ;;
   esac
