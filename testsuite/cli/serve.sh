@@ -66,7 +66,7 @@ serve "$fleet"
 post 200 /chat/completions "{$(user "$question")}"
 is "$(content)" "$answer" 'chat'
 says "$out" '"finish_reason":"stop"'
-says "$out" '"flotilla":\{"documents":\[\{"name":"[^"]*lighthouse\.md","score":0\.[0-9]+,"rows":48\}'
+says "$out" '"flotilla":\{"documents":\[\{"name":"[^"]*lighthouse\.md","score":0\.[0-9]+,[^}]*"rows":48\}'
 says "$out" '"rows":96'
 says "$out" '"cached_tokens":0'
 post 200 /chat/completions "{$(user "$question")}"
