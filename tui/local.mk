@@ -21,7 +21,7 @@ tui_libfltui_a_SOURCES = \
 	tui/overlay.c \
 	tui/parts.h \
 	tui/reader.c tui/reader.h \
-	tui/records.h tui/words.h \
+	tui/records.h tui/words.c tui/words.h \
 	tui/scan.c tui/scan.h \
 	tui/series.c tui/series.h \
 	tui/settings.c tui/settings.h \

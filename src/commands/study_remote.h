@@ -1,9 +1,9 @@
-/* study_remote.h - study's --generator: the flags, and the wire under study/remote.h. */
+/* study_remote.h - study's --generator: the flags, and the wire under net/remote.h. */
 #ifndef FL_COMMANDS_STUDY_REMOTE_H
 #define FL_COMMANDS_STUDY_REMOTE_H
 
 #include "cli/options.h"
-#include "study/remote.h"
+#include "net/remote.h"
 
 typedef struct remote_args {
   const char *url, *model, *key_file;

@@ -13,9 +13,6 @@ src_libflstudy_a_SOURCES = \
 	src/study/note.c src/study/note.h \
 	src/study/part.c src/study/part.h \
 	src/study/reject.c src/study/reject.h \
-	src/study/remote.c src/study/remote.h \
-	src/study/remote_reply.c src/study/remote_reply.h \
-	src/study/remote_teacher.c \
 	src/study/retell.c src/study/retell.h \
 	src/study/seeds_file.c \
 	src/study/sentence.c src/study/sentence.h \

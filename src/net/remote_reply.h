@@ -1,10 +1,10 @@
 /* remote_reply.h - reading what a server answers. Private to the remote files. */
-#ifndef FL_STUDY_REMOTE_REPLY_H
-#define FL_STUDY_REMOTE_REPLY_H
+#ifndef FL_NET_REMOTE_REPLY_H
+#define FL_NET_REMOTE_REPLY_H
 
 #include "base/json.h"
 #include "study/conv.h"
-#include "study/remote.h"
+#include "net/remote.h"
 
 /* Spelling of every token of a vocabulary to its id. */
 typedef struct fl_spellings fl_spellings;

@@ -1,6 +1,6 @@
 /* remote.c - see remote.h. The stages are those of study.c; here each is one round of exchanges,
  * and a reply that cannot be used counts as one that was refused. */
-#include "study/remote.h"
+#include "net/remote.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "cartridge/cartridge.h"
 #include "study/note.h"
 #include "study/reject.h"
-#include "study/remote_reply.h"
+#include "net/remote_reply.h"
 
 enum { MAX_ATTEMPTS = 4, MAX_TOP = 20 };
 static const char path_chat[] = "/v1/chat/completions", path_tokenize[] = "/tokenize";

@@ -6,8 +6,8 @@
  * study.h: the same chunks and instructions for the same plans, refused and drawn again by the same
  * rules.
  */
-#ifndef FL_STUDY_REMOTE_H
-#define FL_STUDY_REMOTE_H
+#ifndef FL_NET_REMOTE_H
+#define FL_NET_REMOTE_H
 
 #include "study/study.h"
 

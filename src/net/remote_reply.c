@@ -1,6 +1,6 @@
 /* remote_reply.c - see remote_reply.h. A reply is read as if somebody else had written it: every
  * token must be spelled as one of the vocabulary, every probability be one. */
-#include "study/remote_reply.h"
+#include "net/remote_reply.h"
 
 #include <math.h>
 #include <string.h>

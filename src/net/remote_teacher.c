@@ -2,7 +2,7 @@
  * conversation go through the model once. */
 #include "base/mem.h"
 #include "cartridge/cartridge.h"
-#include "study/remote_reply.h"
+#include "net/remote_reply.h"
 
 enum { ROWS_AT_ONCE = 8 };
 
