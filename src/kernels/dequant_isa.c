@@ -2,7 +2,7 @@
 #include "kernels/dequant_isa.h"
 
 #include "kernels/mapped_isa.h"
-#include "kernels/panel_read.h"
+#include "kernels/dequant_read.h"
 
 /* kind and G (vectors in a panel's width) are constants wherever this is inlined. */
 FL_VEC void dequant_width(fl_panel_kind kind, const fl_panel_format *f, size_t G, float *out,

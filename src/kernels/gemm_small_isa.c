@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "kernels/dequant_isa.h"
-#include "kernels/panel_read.h"
+#include "kernels/dequant_read.h"
 #include "kernels/simd_math.h"
 
 /* BLIS's kernels for AVX-512 have wide panels; a narrow one is made for AVX2. */

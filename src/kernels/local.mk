@@ -27,7 +27,7 @@ src_libflkernels_a_SOURCES = \
 	src/kernels/matmul_dx.c src/kernels/matmul_ref.c \
 	src/kernels/gemm_macro.c src/kernels/gemm_macro.h \
 	src/kernels/peak.c src/kernels/peak.h \
-	src/kernels/panel.c src/kernels/panel.h src/kernels/panel_read.h src/kernels/panel_quant.c \
+	src/kernels/panel.c src/kernels/panel.h src/kernels/dequant_read.h src/kernels/panel_quant.c \
 	src/kernels/pointwise.c src/kernels/pointwise.h \
 	src/kernels/team.c src/kernels/team.h
 

@@ -1,5 +1,5 @@
 /* mapped_isa.c - dequantising rows of the file's own layout (formats/quant_block.c, quant_k.c), one
- * build per level. A value is formed as panel_read.h does: an exact product, then at most one sum.
+ * build per level. A value is formed as dequant_read.h does: an exact product, then at most one sum.
  */
 #include "kernels/mapped_isa.h"
 

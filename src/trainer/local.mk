@@ -4,7 +4,7 @@ src_libfltrainer_a_SOURCES = \
 	src/trainer/control.c \
 	src/trainer/dataset.c src/trainer/dataset.h \
 	src/trainer/distractors.c src/trainer/distractors.h \
-	src/trainer/evaluate.c \
+	src/trainer/heldout_eval.c \
 	src/trainer/events.c \
 	src/trainer/heldout.c src/trainer/heldout.h \
 	src/trainer/init.c \

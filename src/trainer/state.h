@@ -1,7 +1,7 @@
 /* state.h - a running training: what one run holds beside the fleet. Private to this folder.
  *
  * Modules: loop.c (the run, rotation, saves), init.c (births, index), round.c (one round),
- * lookahead.c (its fresh conversations), ranks.c (making them on several ranks), evaluate.c
+ * lookahead.c (its fresh conversations), ranks.c (making them on several ranks), heldout_eval.c
  * (held-out), control.c (commands), events.c (what is logged).
  *
  * Exactness. The state after round r is a function of the state after round r - 1, of r and of the
@@ -48,7 +48,7 @@ int fl_trainer_index(fl_trainer *t, fl_err *err);
 /* One round; FL_EINTR with nothing changed when a stop was asked for before its step. */
 int fl_trainer_round(fl_trainer *t, fl_err *err);
 
-/* --- evaluate.c --- */
+/* --- heldout_eval.c --- */
 /* Reads or makes the held-out conversations of the residents that lack them. */
 int fl_trainer_heldout(fl_trainer *t, fl_err *err);
 int fl_trainer_evaluate(fl_trainer *t, fl_err *err);

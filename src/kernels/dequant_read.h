@@ -1,4 +1,4 @@
-/* panel_read.h - reading panels in vectors of lanes; for dequant_isa.c and gemm_small_isa.c.
+/* dequant_read.h - reading panels in vectors of lanes; for dequant_isa.c and gemm_small_isa.c.
  *
  * A panel is read in runs: inputs that share their scales. Within a run a value is
  *     f32, f16, bf16   the element
@@ -9,8 +9,8 @@
  * that begins at +0 can show.)
  * `kind` is a constant wherever these are inlined.
  */
-#ifndef FL_KERNELS_PANEL_READ_H
-#define FL_KERNELS_PANEL_READ_H
+#ifndef FL_KERNELS_DEQUANT_READ_H
+#define FL_KERNELS_DEQUANT_READ_H
 
 #include "kernels/panel.h"
 #include "kernels/simd.h"

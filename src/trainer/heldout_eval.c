@@ -1,4 +1,4 @@
-/* evaluate.c - held-out conversations: made once, evaluated alone and beside the others. */
+/* heldout_eval.c - held-out conversations: made once, evaluated alone and beside the others. */
 #include <math.h>
 #include <string.h>
 
