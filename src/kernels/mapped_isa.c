@@ -1,6 +1,6 @@
-/* mapped_isa.c - dequantising rows of the file's own layout (formats/quant_block.c, quant_k.c), one
- * build per level. A value is formed as dequant_read.h does: an exact product, then at most one sum.
- */
+/* mapped_isa.c - dequantising rows of the file's own layout (formats/quant_block.c, quant_k.c),
+ * one build per level. A value is formed as dequant_read.h does: an exact product, then at most
+ * one sum. */
 #include "kernels/mapped_isa.h"
 
 #include "formats/quant.h"
