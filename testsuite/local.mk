@@ -101,11 +101,11 @@ check-tui: flotilla$(EXEEXT) testsuite/make_events$(EXEEXT) testsuite/fake_train
 # does. Whether answers, gates and pages are right is not asked again, nor are the long trainings of
 # resume, ranks, train.sh and study.sh repeated: `make check` in a sanitised tree runs those too.
 sanitised_tests = testsuite/peers/stress.sh testsuite/cli/refuse.sh testsuite/cli/remote.sh \
-	testsuite/cli/serve.sh testsuite/cli/mpi.sh testsuite/cli/archive.sh testsuite/cli/export.sh testsuite/cli/info.sh testsuite/cli/experts.sh \
+	testsuite/cli/serve.sh testsuite/cli/mpi.sh testsuite/cli/archive.sh testsuite/cli/export.sh \
+	testsuite/cli/info.sh testsuite/cli/experts.sh \
 	testsuite/cli/detached.sh testsuite/tui/hostile.sh testsuite/tui/server.sh \
 	testsuite/check_options testsuite/check_eval testsuite/check_gate testsuite/check_convert \
-	testsuite/check_bench \
-	$(filter-out %/resume.suite %/ranks.suite,$(trainer_tests)) $(serve_tests) testsuite/check_http \
+	testsuite/check_bench $(trainer_short_suites) $(serve_tests) testsuite/check_http \
 	testsuite/fuzz_request $(kernels_tests) $(model_tests) testsuite/check_tui $(train_tests) \
 	$(study_tests) $(cartridge_tests) $(answer_tests) $(retrieval_tests) $(fleet_tests) \
 	$(formats_tests) $(text_tests) $(sources_tests) testsuite/check_base

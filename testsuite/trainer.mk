@@ -1,9 +1,9 @@
 check_PROGRAMS += testsuite/check_trainer
-trainer_suites = testsuite/trainer/resume.suite testsuite/trainer/ranks.suite \
-	testsuite/trainer/fleet.suite testsuite/trainer/reconcile.suite testsuite/trainer/dataset.suite \
-	testsuite/trainer/ask.suite testsuite/trainer/retrieval.suite \
+trainer_short_suites = testsuite/trainer/fleet.suite testsuite/trainer/reconcile.suite \
+	testsuite/trainer/dataset.suite testsuite/trainer/ask.suite testsuite/trainer/retrieval.suite \
 	testsuite/trainer/distractors.suite testsuite/trainer/replay.suite \
 	testsuite/trainer/rotate.suite testsuite/trainer/sizes.suite
+trainer_suites = testsuite/trainer/resume.suite testsuite/trainer/ranks.suite $(trainer_short_suites)
 $(trainer_suites): testsuite/check_trainer$(EXEEXT)
 trainer_tests = $(trainer_suites)
 testsuite_check_trainer_SOURCES = testsuite/layer_trainer.c testsuite/suite.h testsuite/fleet_util.h \
